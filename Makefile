@@ -1,0 +1,63 @@
+# One environment, .venv, in two steps: `demo` needs the package with its plots, `setup` adds what development needs.
+# Stamp files in it remember what was done; a step is redone when the files it depends on change.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup demo lint test bench clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet
+SOURCES := $(shell find src -name '*.py')
+WORKERS ?= 2
+
+# python3.11 where it runs, else a python3 that is new enough. Override with `make PYTHON=...`.
+PYTHON ?= $(shell for p in python3.11 python3; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.stamp-setup ## Make .venv with everything for development, all extras included
+
+demo: $(VENV)/.stamp-demo $(VENV)/.stamp-jit ## Install what it needs, solve a small real problem, draw the plan
+	@$(BIN)/sparsetransport demo
+
+lint: setup ## Style, types, import rule, spelling
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/codespell
+
+test: lint $(VENV)/.stamp-jit ## lint, then the tests and doctests with coverage
+	$(BIN)/pytest --quiet -n $(WORKERS) --cov $(ARGS)
+
+bench: setup $(VENV)/.stamp-jit ## Run the benchmarks and print their tables
+	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+clean: ## Remove the environment, caches and build products
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* coverage.xml
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed, and none was found."; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.stamp-demo: pyproject.toml | $(BIN)/python
+	@echo "Installing sparsetransport into $(VENV) (about a minute)"
+	@$(PIP) --editable '.[plot]'
+	@touch $@
+
+# One call for both, so that the pins of requirements-dev.txt hold for the extras too.
+$(VENV)/.stamp-setup: pyproject.toml requirements-dev.txt | $(BIN)/python
+	@echo "Installing the development environment into $(VENV) (a minute or two)"
+	@$(PIP) --requirement requirements-dev.txt --editable '.[all]'
+	@touch $(VENV)/.stamp-demo $@
+
+# Numba keeps machine code beside the source and looks only at the file a kernel is written in: a kernel that calls
+# one of another file keeps the old code of it. So, whenever a source file has changed, all of it goes.
+$(VENV)/.stamp-jit: $(SOURCES) | $(BIN)/python
+	@find src \( -name '*.nbi' -o -name '*.nbc' \) -delete
+	@touch $@

@@ -1,0 +1,53 @@
+"""Transport plans with a budget: at most K links, soft marginals, and a proof of how good the plan is."""
+
+from ._checks import ConvergenceWarning, SparseTransportWarning
+from .certificate import guarantee
+from .geometry.costs import cost_matrix
+from .geometry.kernels import IMQ, RBF, Delta, IMQv2
+from .inner.solvers import APGD, ActiveSet, UnboundedError
+from .matroids import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
+from .outer.greedy import Greedy
+from .outer.loop import Step, maximise
+from .outer.omp import OMP
+from .outer.residual import Residual, ResidualGreedy
+from .outer.stochastic import StochasticOMP
+from .problem import Problem
+from .result import Certificate, Path, Result, Status
+from .solve import solve, solve_problem, solve_sample
+
+__version__ = "0.1.0"
+__all__ = [
+    "APGD",
+    "IMQ",
+    "OMP",
+    "RBF",
+    "ActiveSet",
+    "Certificate",
+    "ConvergenceWarning",
+    "Delta",
+    "Greedy",
+    "IMQv2",
+    "Intersection",
+    "Laminar",
+    "Matroid",
+    "Partition",
+    "Path",
+    "PerColumn",
+    "PerRow",
+    "Problem",
+    "Residual",
+    "ResidualGreedy",
+    "Result",
+    "SparseTransportWarning",
+    "Status",
+    "Step",
+    "StochasticOMP",
+    "UnboundedError",
+    "Uniform",
+    "cost_matrix",
+    "guarantee",
+    "maximise",
+    "solve",
+    "solve_problem",
+    "solve_sample",
+]

@@ -1,0 +1,100 @@
+"""Arrays and numbers in: every error names the argument, the rule and the value, before any work starts."""
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import array_api_compat
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class SparseTransportWarning(UserWarning):
+    """Something was adjusted or stopped early; the result says what."""
+
+
+class ConvergenceWarning(SparseTransportWarning):
+    """A solver stopped before it converged."""
+
+
+def _to_numpy(value: Any) -> NDArray[Any]:
+    """A NumPy array from any array library, without its gradient, on the CPU."""
+    if array_api_compat.is_torch_array(value):
+        return np.asarray(value.detach().cpu())
+    if array_api_compat.is_cupy_array(value):
+        return np.asarray(value.get())
+    return np.asarray(value)
+
+
+def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> Floats:
+    """``value`` as a contiguous float64 array: numbers only, not empty, no NaN, no ``-inf`` (``+inf`` if ``infinite``)."""
+    try:
+        array = _to_numpy(value)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from None
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty, got shape {array.shape}")
+    array = np.ascontiguousarray(array, dtype=np.float64)
+    # One pass without a temporary of the array's size: a sum is NaN or infinite if an entry is.
+    if not math.isfinite(float(array.sum())):
+        bad = np.isnan(array) | (np.isinf(array) if not infinite else np.isneginf(array))
+        if bad.any():
+            place = tuple(int(k) for k in np.argwhere(bad)[0])
+            raise ValueError(f"{name} must be finite{' or +inf' * infinite}, got {array[place]} at {place}")
+    return array if array.flags.writeable else array.copy()
+
+
+def masses(name: str, value: Any, size: int) -> Floats:
+    """Non-negative masses of ``size`` points; uniform with total one for None."""
+    if value is None:
+        return np.full(size, 1.0 / size)
+    array = real_array(name, value, ndim=1)
+    if array.size != size:
+        raise ValueError(f"{name} must have one mass for each of the {size} points, got {array.size}")
+    if array.min() < 0.0:
+        place = int(array.argmin())
+        raise ValueError(f"{name} must not be negative, got {array[place]} at {place}")
+    return array
+
+
+def number(name: str, value: Any, *, positive: bool) -> float:
+    """A finite number that is positive, or at least not negative."""
+    rule = "a positive number" if positive else "a number that is not negative"
+    if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be {rule}, got {value!r}")
+    result = float(value)
+    if not math.isfinite(result) or result < 0.0 or (positive and result == 0.0):
+        raise ValueError(f"{name} must be {rule}, got {value!r}")
+    return result
+
+
+def positive_int(name: str, value: Any) -> int:
+    """An integer of at least one; neither a bool nor a float that looks like one."""
+    if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a positive int, got {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} must be a positive int, got {value!r}")
+    return int(value)
+
+
+def choice(name: str, value: Any, known: dict[str, Any]) -> Any:
+    """``known[value]``, or an error that lists what is known."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
+    return known[value]
+
+
+def same_kind(*inputs: Any) -> Callable[[NDArray[Any]], Any]:
+    """A function that turns NumPy arrays into the array type, and onto the device, of the first foreign input."""
+    for value in inputs:
+        if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
+            namespace, device = array_api_compat.array_namespace(value), array_api_compat.device(value)
+            return lambda array: namespace.asarray(array, device=device)
+    return lambda array: array

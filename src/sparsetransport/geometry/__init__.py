@@ -1,0 +1,1 @@
+"""Costs and kernels: what moving mass costs, and what missing the marginals costs."""

@@ -1,0 +1,203 @@
+"""Entries of costs and kernels, dense or computed on demand, for the compiled loop.
+
+``Cost`` and ``Gram`` are what a geometry looks like to machine code: a matrix, or the points it comes from. The
+formulas stand here once; the dense matrices are filled by the same functions.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._jit import kernel, small_kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+MATRIX, SQEUCLIDEAN, EUCLIDEAN, COSINE = 0, 1, 2, 3
+DELTA, DENSE, RBF, IMQ, IMQ_V2 = 0, 1, 2, 3, 4
+BLOCK = 64  # rows of a lazy cost that exist at one time
+
+
+class Cost(NamedTuple):
+    """Costs between two point sets: ``matrix`` where there is one, else a formula of ``x @ y``.
+
+    For distances ``x`` has rows ``(-2 x_i, |x_i|^2, 1)`` and ``y`` columns ``(y_j, 1, |y_j|^2)``, so that the product is the
+    squared distance.
+    """
+
+    kind: int
+    matrix: Floats  # (m, n), or (0, 0)
+    x: Floats  # (m, d)
+    y: Floats  # (d, n)
+    scale: float
+
+
+class Gram(NamedTuple):
+    """One side's kernel: a Gram matrix, or points and the columns asked for so far, or nothing (``DELTA``)."""
+
+    kind: int
+    weight: float  # 2 lambda of this side
+    bandwidth: float
+    columns: Floats  # (m, m); (slots, m) if lazy
+    slot: Ints  # (m + 1,) where the column of a point stands (-1: not computed yet); at last, slots in use
+    points: Floats  # (m, d)
+
+
+@small_kernel
+def _cost_value(kind: int, scale: float, product: float) -> float:
+    if kind == COSINE:
+        return (1.0 - product) * scale
+    value = max(product, 0.0)
+    return (math.sqrt(value) if kind == EUCLIDEAN else value) * scale
+
+
+@kernel
+def cost_block(cost: Cost, first: int, last: int) -> Floats:
+    """Rows ``first`` to ``last`` of the cost: a view of the matrix, or new."""
+    if cost.kind == MATRIX:
+        return cost.matrix[first:last]
+    block = np.dot(cost.x[first:last], cost.y)
+    for i in range(last - first):
+        for j in range(block.shape[1]):
+            block[i, j] = _cost_value(cost.kind, cost.scale, block[i, j])
+    return block
+
+
+@small_kernel
+def cost_entry(cost: Cost, i: int, j: int) -> float:
+    """One entry of the cost."""
+    if cost.kind == MATRIX:
+        return cost.matrix[i, j]
+    product = 0.0
+    for k in range(cost.x.shape[1]):
+        product += cost.x[i, k] * cost.y[k, j]
+    return _cost_value(cost.kind, cost.scale, product)
+
+
+@kernel
+def apply_kernel(kind: int, bandwidth: float, square: Floats) -> None:
+    """Turn squared distances into kernel values, in place."""
+    for k in range(square.size):
+        if kind == RBF:
+            square[k] = math.exp(-square[k] / (2.0 * bandwidth))
+        elif kind == IMQ:
+            square[k] = 1.0 / math.sqrt(bandwidth + square[k])
+        else:
+            square[k] = math.sqrt(bandwidth / (1.0 + square[k]))
+
+
+@kernel
+def cost_entries(cost: Cost, rows: Ints, cols: Ints) -> Floats:
+    """The entries at the pairs ``(rows[k], cols[k])``."""
+    values = np.empty(rows.size)
+    for k in range(rows.size):
+        values[k] = cost_entry(cost, rows[k], cols[k])
+    return values
+
+
+@kernel
+def gram_block(kind: int, bandwidth: float, points: Floats, rows: Ints, cols: Ints) -> Floats:
+    """Kernel values between two lists of points."""
+    block = np.empty((rows.size, cols.size))
+    for i in range(rows.size):
+        for k in range(cols.size):
+            square = 0.0
+            for d in range(points.shape[1]):
+                difference = points[rows[i], d] - points[cols[k], d]
+                square += difference * difference
+            block[i, k] = square
+        apply_kernel(kind, bandwidth, block[i])
+    return block
+
+
+@kernel
+def _compute_column(gram: Gram, i: int) -> bool:
+    slot = gram.slot[gram.slot.size - 1]
+    if slot == gram.columns.shape[0]:
+        return False
+    column = gram.columns[slot]
+    for k in range(column.size):
+        square = 0.0
+        for d in range(gram.points.shape[1]):
+            difference = gram.points[k, d] - gram.points[i, d]
+            square += difference * difference
+        column[k] = square
+    apply_kernel(gram.kind, gram.bandwidth, column)
+    gram.slot[i] = slot
+    gram.slot[gram.slot.size - 1] = slot + 1
+    return True
+
+
+@small_kernel
+def fetch(gram: Gram, i: int) -> bool:
+    """Make sure that column ``i`` is there; False if all slots are taken."""
+    return gram.kind <= DENSE or gram.slot[i] >= 0 or _compute_column(gram, i)
+
+
+@small_kernel
+def gram_entry(gram: Gram, i: int, k: int) -> float:
+    """``2 lambda G[i, k]`` where column ``k`` is there."""
+    if gram.kind == DELTA:
+        return gram.weight if i == k else 0.0
+    return gram.weight * gram.columns[gram.slot[k], i]
+
+
+@small_kernel
+def gram_diagonal(gram: Gram, i: int) -> float:
+    """``2 lambda G[i, i]``."""
+    if gram.kind == DELTA:
+        return gram.weight
+    if gram.kind == DENSE:
+        return gram.weight * gram.columns[i, i]
+    if gram.kind == RBF:
+        return gram.weight
+    if gram.kind == IMQ:
+        return gram.weight / math.sqrt(gram.bandwidth)
+    return gram.weight * math.sqrt(gram.bandwidth)
+
+
+@kernel
+def potential(gram: Gram, base: Floats, mass: Floats, active: Ints, count: int, out: Floats) -> None:
+    """``out = base + 2 lambda G mass``, where ``mass`` is zero off ``active[:count]``."""
+    size = base.size
+    for i in range(size):
+        out[i] = base[i]
+    if gram.kind == DELTA:
+        for k in range(count):
+            i = active[k]
+            out[i] += gram.weight * mass[i]
+        return
+    k = 0
+    while k + 4 <= count:  # four columns at a time: out is read and written a quarter as often
+        i0, i1, i2, i3 = active[k], active[k + 1], active[k + 2], active[k + 3]
+        f0, f1, f2, f3 = gram.weight * mass[i0], gram.weight * mass[i1], gram.weight * mass[i2], gram.weight * mass[i3]
+        g0, g1 = gram.columns[gram.slot[i0]], gram.columns[gram.slot[i1]]
+        g2, g3 = gram.columns[gram.slot[i2]], gram.columns[gram.slot[i3]]
+        for i in range(size):
+            out[i] += f0 * g0[i] + f1 * g1[i] + f2 * g2[i] + f3 * g3[i]
+        k += 4
+    while k < count:
+        i0 = active[k]
+        f0 = gram.weight * mass[i0]
+        g0 = gram.columns[gram.slot[i0]]
+        for i in range(size):
+            out[i] += f0 * g0[i]
+        k += 1
+
+
+@kernel
+def smoothed(gram: Gram, mass: Floats, label: Ints, entry_mass: Floats, entries: int, i: int) -> float:
+    """``(2 lambda G mass)_i``, where ``mass`` is the sum of ``entry_mass[:entries]`` at ``label``."""
+    total = 0.0
+    if gram.kind == DELTA:
+        return gram.weight * mass[i]
+    if gram.kind == DENSE and 8 * entries > mass.size:
+        column = gram.columns[i]
+        for k in range(mass.size):
+            total += column[k] * mass[k]
+    else:
+        for t in range(entries):
+            total += entry_mass[t] * gram.columns[gram.slot[label[t]], i]
+    return gram.weight * total

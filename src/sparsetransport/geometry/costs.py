@@ -1,0 +1,85 @@
+"""Costs of moving mass between the points of two sides."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from .._checks import Floats
+from . import _entries
+
+METRICS = {"sqeuclidean": _entries.SQEUCLIDEAN, "euclidean": _entries.EUCLIDEAN, "cosine": _entries.COSINE}
+_NO_MATRIX = np.zeros((0, 0))
+_CHUNK = 4096
+
+
+def squared_distances(x: Floats, y: Floats) -> Floats:
+    """All squared Euclidean distances, exact where two points are equal."""
+    cost = lazy_cost(x, y, "sqeuclidean")
+    square = np.maximum(cost.x @ cost.y, 0.0)
+    # The expansion |x|² - 2xy + |y|² cancels for close points: redo those from the differences.
+    scale = cost.x[:, -2].max(initial=0.0) + cost.y[-1].max(initial=0.0)
+    close = np.argwhere(square < 1e-6 * scale)
+    for first in range(0, len(close), _CHUNK):
+        i, j = close[first : first + _CHUNK].T
+        difference = x[i] - y[j]
+        square[i, j] = np.einsum("kd,kd->k", difference, difference)
+    return square
+
+
+def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
+    """The cost as points, in the form that turns a product of matrices into distances."""
+    kind = _checks.choice("cost", metric, METRICS)
+    if kind == _entries.COSINE:
+        length_x, length_y = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
+        for name, length in (("X", length_x), ("Y", length_y)):
+            if length.min() == 0.0:
+                raise ValueError(f"{name} has the zero vector at row {int(length.argmin())}: its cosine is not defined")
+        left, right = x / length_x[:, None], y / length_y[:, None]
+    else:
+        centre = y.mean(axis=0)
+        x, y = x - centre, y - centre
+        one_x, one_y = np.ones((len(x), 1)), np.ones((len(y), 1))
+        left = np.hstack([-2.0 * x, np.sum(x * x, axis=1, keepdims=True), one_x])
+        right = np.hstack([y, one_y, np.sum(y * y, axis=1, keepdims=True)])
+    return _entries.Cost(kind, _NO_MATRIX, left, np.ascontiguousarray(right.T), 1.0)
+
+
+def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool = False) -> Floats:
+    """The matrix of costs between two point sets.
+
+    Parameters
+    ----------
+    x, y : arrays of shape (m, d) and (n, d)
+        The points.
+    metric : {"sqeuclidean", "euclidean", "cosine"}
+        Cosine means one minus the cosine of the angle.
+    normalize : bool
+        Divide by the largest entry.
+
+    Examples
+    --------
+    >>> import sparsetransport as st
+    >>> st.cost_matrix([[0.0], [1.0]], [[1.0], [3.0]], normalize=True).round(3)
+    array([[0.111, 1.   ],
+           [0.   , 0.444]])
+    """
+    x, y = points(x, y)
+    kind = _checks.choice("metric", metric, METRICS)
+    if kind == _entries.COSINE:
+        cost = lazy_cost(x, y, metric)
+        matrix = 1.0 - cost.x @ cost.y
+    else:
+        matrix = squared_distances(x, y)
+        if kind == _entries.EUCLIDEAN:
+            np.sqrt(matrix, out=matrix)
+    largest = matrix.max()
+    return matrix / largest if normalize and largest > 0.0 else matrix
+
+
+def points(x: Any, y: Any) -> tuple[Floats, Floats]:
+    """Two checked point sets of the same dimension."""
+    x, y = _checks.real_array("X", x, ndim=2), _checks.real_array("Y", y, ndim=2)
+    if x.shape[1] != y.shape[1]:
+        raise ValueError(f"X and Y must have the same number of features, got {x.shape[1]} and {y.shape[1]}")
+    return x, y

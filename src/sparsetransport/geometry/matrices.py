@@ -1,0 +1,203 @@
+"""Costs and Gram matrices, dense or lazy, behind one interface.
+
+A dense one holds the matrix. A lazy one holds points and computes entries when they are asked for: the cost in blocks
+of rows, the Gram matrix by columns, so that no array of the size of the plan ever exists. Both give the same plan.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _checks
+from .._checks import Floats
+from . import _entries
+from .costs import lazy_cost
+from .kernels import Delta, Kernel, _Radial, as_kernel
+
+Ints = NDArray[np.int64]
+_NO_POINTS = np.zeros((0, 0))
+_BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Costs between two sides; ``compiled`` is the same for machine code."""
+
+    compiled: _entries.Cost
+    shape: tuple[int, int]
+
+    @classmethod
+    def dense(cls, matrix: Any) -> "Cost":
+        """From a matrix; ``+inf`` forbids a pair."""
+        array = _checks.real_array("C", matrix, ndim=2, infinite=True)
+        return cls(_entries.Cost(_entries.MATRIX, array, _NO_POINTS, _NO_POINTS, 1.0), (array.shape[0], array.shape[1]))
+
+    @classmethod
+    def lazy(cls, x: Floats, y: Floats, metric: str, *, normalize: bool = False) -> "Cost":
+        """From points."""
+        compiled = lazy_cost(x, y, metric)
+        cost = cls(compiled, (len(x), len(y)))
+        if normalize:
+            largest = max(float(block.max()) for _, block in cost.blocks())
+            cost = cls(compiled._replace(scale=1.0 / largest if largest > 0.0 else 1.0), cost.shape)
+        return cost
+
+    @property
+    def is_lazy(self) -> bool:
+        """Are entries computed on demand?"""
+        return self.compiled.kind != _entries.MATRIX
+
+    def rows(self, first: int, last: int) -> Floats:
+        """Rows ``first`` to ``last``; not to be written to."""
+        return _entries.cost_block(self.compiled, first, last)
+
+    def blocks(self) -> Any:
+        """All rows, a block at a time: pairs of first row and block."""
+        for first in range(0, self.shape[0], _BLOCK):
+            yield first, self.rows(first, min(first + _BLOCK, self.shape[0]))
+
+    def columns(self, which: Ints) -> Floats:
+        """Some columns, as an array of shape (m, how many)."""
+        if not self.is_lazy:
+            return self.compiled.matrix[:, which]
+        return _entries.cost_block(self.compiled._replace(y=np.ascontiguousarray(self.compiled.y[:, which])), 0, self.shape[0])
+
+    def entries(self, rows: Ints, cols: Ints) -> Floats:
+        """The entries at the given pairs."""
+        return _entries.cost_entries(self.compiled, np.asarray(rows, np.int64), np.asarray(cols, np.int64))
+
+    @cached_property
+    def _summary(self) -> tuple[int, float, float]:
+        """How many pairs are allowed, and the largest and the mean absolute cost among them."""
+        count, largest, total = 0, 0.0, 0.0
+        for _, block in self.blocks():
+            finite = block if np.isfinite(block.max()) else block[np.isfinite(block)]
+            if finite.size:
+                count += finite.size
+                largest = max(largest, float(finite.max()), -float(finite.min()))
+                total += float(np.abs(finite).sum()) if finite.min() < 0.0 else float(finite.sum())
+        return count, largest, total / max(count, 1)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Is any pair allowed?"""
+        return self._summary[0] > 0
+
+    @property
+    def magnitude(self) -> float:
+        """The largest cost of an allowed pair in absolute value."""
+        return self._summary[1]
+
+    @property
+    def mean(self) -> float:
+        """The mean absolute cost of the allowed pairs."""
+        return self._summary[2]
+
+
+@dataclass(frozen=True)
+class Gram:
+    """A kernel between the points of one side; ``dense``, ``lazy`` or ``delta``."""
+
+    kind: int
+    size: int
+    matrix: Floats = field(default_factory=lambda: _NO_POINTS)
+    points: Floats = field(default_factory=lambda: _NO_POINTS)
+    bandwidth: float = 1.0
+
+    @classmethod
+    def delta(cls, size: int) -> "Gram":
+        """The identity matrix, which needs no room."""
+        return cls(_entries.DELTA, size)
+
+    @classmethod
+    def dense(cls, name: str, matrix: Any, size: int) -> "Gram":
+        """From a matrix: symmetric and positive semi-definite up to rounding."""
+        array = _checks.real_array(name, matrix, ndim=2)
+        if array.shape != (size, size):
+            raise ValueError(f"{name} must have shape ({size}, {size}), got {array.shape}")
+        scale = float(np.abs(array).max())
+        lopsided = float(np.abs(array - array.T).max())
+        if lopsided > 1e-8 * scale:
+            raise ValueError(f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from their mirror")
+        array = 0.5 * (array + array.T) if lopsided > 0.0 else array
+        _require_semidefinite(name, array, scale)
+        return cls(_entries.DENSE, size, matrix=array)
+
+    @classmethod
+    def of_points(cls, kernel: Kernel, points: Floats, *, lazy: bool) -> "Gram":
+        """From a kernel and points."""
+        if isinstance(kernel, Delta):
+            return cls.delta(len(points))
+        if lazy:
+            return cls(kernel.code, len(points), points=points, bandwidth=kernel.bandwidth(points))
+        return cls(_entries.DENSE, len(points), matrix=kernel.gram(points))
+
+    def compiled(self, weight: float, slots: int) -> _entries.Gram:
+        """For machine code, multiplied by ``weight``; a lazy one with room for ``slots`` columns."""
+        lazy = self.kind > _entries.DENSE
+        slot = np.append(np.full(self.size, -1), 0) if lazy else np.arange(self.size + 1)
+        columns = np.empty((min(slots, self.size), self.size)) if lazy else self.matrix
+        return _entries.Gram(self.kind, weight, self.bandwidth, columns, slot, self.points)
+
+    def block(self, rows: Ints, cols: Ints) -> Floats:
+        """The matrix between two lists of points."""
+        rows, cols = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
+        if self.kind == _entries.DELTA:
+            return (rows[:, None] == cols[None, :]).astype(np.float64)
+        if self.kind == _entries.DENSE:
+            return self.matrix[np.ix_(rows, cols)]
+        return _entries.gram_block(self.kind, self.bandwidth, self.points, rows, cols)
+
+    def times(self, vector: Floats) -> Floats:
+        """The matrix times a vector."""
+        if self.kind == _entries.DELTA:
+            return vector.copy()
+        if self.kind == _entries.DENSE:
+            return self.matrix @ vector
+        used = np.flatnonzero(vector)
+        result = np.zeros(self.size)
+        everything = np.arange(self.size)
+        for first in range(0, len(used), _BLOCK):
+            part = used[first : first + _BLOCK]
+            result += self.block(everything, part) @ vector[part]
+        return result
+
+    @property
+    def is_delta(self) -> bool:
+        """Is this the identity?"""
+        return self.kind == _entries.DELTA
+
+    @property
+    def largest_diagonal(self) -> float:
+        """The largest diagonal entry."""
+        if self.kind == _entries.DENSE:
+            return float(self.matrix.diagonal().max())
+        return float(self.block(np.array([0]), np.array([0]))[0, 0])
+
+
+def _require_semidefinite(name: str, matrix: Floats, scale: float) -> None:
+    """Try a Cholesky factor of the matrix plus rounding; the eigenvalues are asked only when it fails."""
+    slack = 1e-8 * scale + np.finfo(np.float64).tiny
+    try:
+        np.linalg.cholesky(matrix + slack * np.eye(len(matrix)))
+    except np.linalg.LinAlgError:
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        if smallest < -slack:
+            raise ValueError(
+                f"{name} must be positive semi-definite, got a smallest eigenvalue of {smallest:.3g}"
+            ) from None
+
+
+def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, lazy: bool = False) -> Gram:
+    """A Gram matrix from a matrix, or from a kernel (an object or a name) and the points."""
+    if not isinstance(value, str | Delta | _Radial):
+        return Gram.dense(name, value, size)
+    kernel = as_kernel(name, value)
+    if isinstance(kernel, Delta):
+        return Gram.delta(size)
+    if points is None:
+        raise ValueError(f"{name} needs points to compute {kernel}: call solve_sample, or pass a Gram matrix")
+    return Gram.of_points(kernel, points, lazy=lazy)

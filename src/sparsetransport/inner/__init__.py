@@ -1,0 +1,1 @@
+"""Solvers on a given support: non-negative quadratic programs."""

@@ -1,0 +1,155 @@
+"""The inner solvers as the loop sees them: the masses on a support, and how exact they are."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import Floats
+from ..problem import Quadratic
+from . import active_set
+from .apgd import apgd
+
+Ints = NDArray[np.int64]
+
+
+class Solution(NamedTuple):
+    """Masses on a support, by how much they change the objective of no mass at all, and whether they are optimal."""
+
+    mass: Floats
+    change: float
+    converged: bool
+
+
+class InnerSolver(Protocol):
+    """Minimises a quadratic over the masses of a support, starting from the masses it had."""
+
+    def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
+        """The masses on the pairs."""
+
+
+class UnboundedError(ValueError):
+    """The objective has no minimum: negative costs, and Gram matrices that do not see the mass."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the objective falls without bound: C has negative entries in directions that the Gram matrices do not "
+            "penalise; use positive definite kernels or reg > 0"
+        )
+
+
+class ActiveSet:
+    """Exact: the Cholesky factor on the positive entries is kept from one call to the next.
+
+    Parameters
+    ----------
+    objective : Quadratic
+    tol : float
+        A gradient smaller than this times the objective's scale counts as zero.
+    max_iter : int, optional
+        Limit on the entries that enter in one call; None for none that matters.
+    """
+
+    def __init__(self, objective: Quadratic, tol: float = 1e-12, max_iter: int | None = None) -> None:
+        self.objective = objective
+        self.tol = tol * objective.scale
+        self.max_iter = max_iter
+        self.factor = active_set.new_factor(32)
+
+    def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
+        """The masses on the pairs; ``start`` is not needed, the factor remembers."""
+        support = {pair: k for k, pair in enumerate(zip(rows.tolist(), cols.tolist(), strict=True))}
+        self._keep_only(support)
+        limit = 50 * len(rows) + 100 if self.max_iter is None else self.max_iter
+        mass = self._masses(support)
+        converged = not rows.size
+        while not converged and limit > 0:
+            gradient = self.objective.gradient(self.objective.fields(rows, cols, mass), rows, cols)
+            gradient[mass > 0.0] = 0.0
+            steepest = int(gradient.argmin())
+            before = active_set.gain(self.factor)
+            if gradient[steepest] < -self.tol:
+                self._push(rows[steepest], cols[steepest])
+                mass = self._masses(support)
+            converged = active_set.gain(self.factor) <= before  # nothing wants in, or only rounding is left
+            limit -= 1
+        return Solution(mass, -active_set.gain(self.factor), converged)
+
+    def gains(self, rows: Ints, cols: Ints, gradient: Floats) -> Floats:
+        """By how much each of the pairs alone would lower the objective, if the support is what has mass now."""
+        known_rows, known_cols = self.factor.label[0, : self._size], self.factor.label[1, : self._size]
+        spare = active_set.new_factor(self._size + 1)
+        coupling = self.objective.hessian(rows, cols, known_rows, known_cols)
+        diagonal = np.array(
+            [self.objective.hessian(i, j, i, j)[0, 0] for i, j in zip(rows[:, None], cols[:, None], strict=True)]
+        )
+        gains = active_set.gains(self.factor, spare, coupling, diagonal, self.objective.slope(rows, cols), gradient)
+        if np.isinf(gains).any():
+            raise UnboundedError
+        return gains
+
+    def _keep_only(self, support: dict[tuple[int, int], int]) -> None:
+        """Drop what is not in the support; a drop may take others with it, so look again after each."""
+        position = 0
+        while position < self._size:
+            if self._pair(position) in support:
+                position += 1
+            else:
+                self.factor.size[1] = 0
+                active_set.drop(self.factor, position)
+                position = 0
+
+    @property
+    def _size(self) -> int:
+        return int(self.factor.size[0])
+
+    def _pair(self, position: int) -> tuple[int, int]:
+        return int(self.factor.label[0, position]), int(self.factor.label[1, position])
+
+    def _masses(self, support: dict[tuple[int, int], int]) -> Floats:
+        mass = np.zeros(len(support))
+        for t in range(self._size):
+            mass[support[self._pair(t)]] = self.factor.mass[t]
+        return mass
+
+    def _push(self, row: int, col: int) -> None:
+        if self._size == len(self.factor.mass):
+            self.factor = active_set.enlarge(self.factor, 2 * self._size)
+        size = self._size
+        new_row, new_col = np.array([row]), np.array([col])
+        known_rows, known_cols = self.factor.label[0, :size], self.factor.label[1, :size]
+        self.factor.coupling[:size] = self.objective.hessian(new_row, new_col, known_rows, known_cols)[0]
+        diagonal = float(self.objective.hessian(new_row, new_col, new_row, new_col)[0, 0])
+        slope = float(self.objective.slope(new_row, new_col)[0])
+        self.factor.size[1] = 0
+        if active_set.push(self.factor, int(row), int(col), diagonal, slope) != active_set.SOLVED:
+            raise UnboundedError
+
+
+class APGD:
+    """Accelerated projected gradient, as in the paper.
+
+    Parameters
+    ----------
+    objective : Quadratic
+    tol : float
+        Stop when the violation of the optimality conditions is below this times the objective's scale.
+    max_iter : int, optional
+        Iterations at the most; 1,000 for None.
+    """
+
+    def __init__(self, objective: Quadratic, tol: float = 1e-12, max_iter: int | None = None) -> None:
+        self.objective = objective
+        self.tol = tol * objective.scale
+        self.max_iter = 1000 if max_iter is None else max_iter
+
+    def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
+        """The masses on the pairs, from ``start``."""
+        if not rows.size:
+            return Solution(start, 0.0, True)
+        hessian, slope = self.objective.hessian(rows, cols, rows, cols), self.objective.slope(rows, cols)
+        mass, residual, _ = apgd(hessian, slope, start, self.tol, self.max_iter)
+        return Solution(mass, float(slope @ mass + 0.5 * mass @ hessian @ mass), residual <= self.tol)
+
+
+SOLVERS = {"active_set": ActiveSet, "apgd": APGD}

@@ -1,0 +1,361 @@
+"""Budgets: which sets of pairs a plan may use.
+
+The budgets of this module count entries: in the whole plan, a row, a column, or groups of the user's own. A budget of
+any other kind is a subclass of `Matroid` with one method.
+"""
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _checks
+
+Ints = NDArray[np.int64]
+Pair = tuple[int, int]
+Shape = tuple[int, int]
+
+UNLIMITED = 2**62
+
+
+class Matroid(ABC):
+    """A family of sets of pairs that the support of a plan may be chosen from.
+
+    A budget of your own is a subclass with the method `can_add`. The guarantees of the paper hold if the sets form a
+    matroid (every subset of an allowed set is allowed, and of two allowed sets the larger one has a pair that may be
+    added to the smaller one); the algorithms stay feasible as long as the first of these holds.
+
+    Examples
+    --------
+    At most one link out of every odd row, as many as you like elsewhere:
+
+    >>> import numpy as np, sparsetransport as st
+    >>> class OddRowsOnce(st.Matroid):
+    ...     def can_add(self, support, pair):
+    ...         return pair[0] % 2 == 0 or all(i != pair[0] for i, _ in support)
+    >>> C = np.arange(9.0).reshape(3, 3) % 4
+    >>> res = st.solve(C, budget=OddRowsOnce(), unbalanced=100.0)
+    >>> int((res.rows == 1).sum())
+    1
+    """
+
+    is_matroid = True
+
+    @abstractmethod
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``, which is allowed and does not hold it?"""
+
+    def mask(self, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDArray[np.bool_]:
+        """Which of the pairs ``(rows[k], cols[k])`` may be added."""
+        return np.array([self.can_add(support, (int(i), int(j))) for i, j in zip(rows, cols, strict=True)], bool)
+
+    def __and__(self, other: "Matroid") -> "Matroid":
+        """Both budgets at once. In general no matroid any more; the greedy methods stay feasible."""
+        if not isinstance(other, Matroid):
+            return NotImplemented
+        if isinstance(self, Counting) and isinstance(other, Counting):
+            return Intersection(self, other)
+        return _Both(self, other)
+
+
+class _Both(Matroid):
+    """Two budgets at once, at least one of which does not count."""
+
+    is_matroid = False
+
+    def __init__(self, first: Matroid, second: Matroid) -> None:
+        self.parts = (first, second)
+
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        return all(part.can_add(support, pair) for part in self.parts)
+
+
+class Limits(NamedTuple):
+    """What a counting budget allows on a plan of a given shape: capacities of the whole, of rows, columns and groups."""
+
+    total: int
+    rows: Ints  # (m,)
+    cols: Ints  # (n,)
+    labels: NDArray[np.int32]  # (q, m, n) the group of each pair in the numbering of ``groups``; -1: in none
+    groups: Ints
+
+    @property
+    def flat(self) -> Ints:
+        """All capacities in one array: whole, rows, columns, groups."""
+        return np.concatenate([np.array([self.total]), self.rows, self.cols, self.groups]).astype(np.int64)
+
+    @property
+    def most(self) -> int:
+        """No plan within the limits has more entries than this."""
+        m, n = len(self.rows), len(self.cols)
+        by_rows = int(np.minimum(self.rows, n).sum())
+        by_cols = int(np.minimum(self.cols, m).sum())
+        most = min(self.total, by_rows, by_cols, m * n)
+        for layer in self.labels:
+            size = np.bincount(layer[layer >= 0].ravel(), minlength=len(self.groups))
+            most = min(most, int((layer < 0).sum() + np.minimum(size, self.groups)[size > 0].sum()))
+        return most
+
+
+def no_limits(shape: Shape) -> Limits:
+    """The limits that forbid nothing."""
+    m, n = shape
+    return Limits(
+        UNLIMITED,
+        np.full(m, UNLIMITED),
+        np.full(n, UNLIMITED),
+        np.zeros((0, m, n), np.int32),
+        np.zeros(0, np.int64),
+    )
+
+
+class Counting(Matroid):
+    """A budget that counts entries of groups of pairs, each with a capacity."""
+
+    @abstractmethod
+    def limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape; errors and warnings about them come from here."""
+
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``?"""
+        shape = (max(i for i, _ in [*support, pair]) + 1, max(j for _, j in [*support, pair]) + 1)
+        return bool(free(self.limits(shape), support, np.array([pair[0]]), np.array([pair[1]]))[0])
+
+
+def free(limits: Limits, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDArray[np.bool_]:
+    """Which of the pairs ``(rows[k], cols[k])`` have capacity left."""
+    used = np.array(support, np.int64).reshape(-1, 2)
+    left_rows = limits.rows - np.bincount(used[:, 0], minlength=len(limits.rows))
+    left_cols = limits.cols - np.bincount(used[:, 1], minlength=len(limits.cols))
+    allowed = (left_rows[rows] > 0) & (left_cols[cols] > 0) & (limits.total > len(used))
+    for layer in limits.labels:
+        held = layer[used[:, 0], used[:, 1]]
+        left = limits.groups - np.bincount(held[held >= 0], minlength=len(limits.groups))
+        label = layer[rows, cols]
+        allowed &= (label < 0) | (left[label] > 0) if len(left) else True
+    return np.asarray(allowed)
+
+
+def _capacities(name: str, value: Any, count: int, largest: int) -> Ints:
+    """One capacity for all or one each; more than ``largest`` is clamped with a warning."""
+    if np.ndim(value) == 0:
+        array = np.full(count, _checks.positive_int(name, value), np.int64)
+    else:
+        array = np.asarray(value)
+        if array.dtype.kind not in "iu" or array.ndim != 1:
+            raise TypeError(f"{name} must be a positive int or a list of {count} ints, got {value!r}")
+        if len(array) != count:
+            raise ValueError(f"{name} must have one capacity for each of the {count}, got {len(array)}")
+        if array.min(initial=0) < 0:
+            raise ValueError(f"{name} must not be negative, got {array.min()} at {int(array.argmin())}")
+        array = array.astype(np.int64)
+    if array.max(initial=0) > largest:
+        warnings.warn(
+            f"{name} = {int(array.max())} is more than there are pairs to count: clamped to {largest}",
+            _checks.SparseTransportWarning,
+            stacklevel=2,
+        )
+    return np.minimum(array, largest)
+
+
+class Uniform(Counting):
+    """At most ``k`` entries in the whole plan.
+
+    Examples
+    --------
+    >>> import sparsetransport as st
+    >>> st.solve([[1.0, 2.0], [2.0, 1.0]], budget=st.Uniform(1)).rows.size
+    1
+    """
+
+    def __init__(self, k: int) -> None:
+        self.k = _checks.positive_int("budget", k)
+
+    def __repr__(self) -> str:
+        return f"Uniform({self.k})"
+
+    def limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape."""
+        return no_limits(shape)._replace(total=int(_capacities("budget", self.k, 1, shape[0] * shape[1])[0]))
+
+
+class PerColumn(Counting):
+    """At most ``k`` entries in every column, or ``k[j]`` in column ``j``.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> res = st.solve(np.ones((4, 3)), budget=st.PerColumn(1))
+    >>> np.bincount(res.cols)
+    array([1, 1, 1])
+    """
+
+    def __init__(self, k: Any) -> None:
+        self.k = k if np.ndim(k) else _checks.positive_int("PerColumn", k)
+
+    def __repr__(self) -> str:
+        return f"PerColumn({self.k})"
+
+    def limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape."""
+        return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0]))
+
+
+class PerRow(Counting):
+    """At most ``k`` entries in every row, or ``k[i]`` in row ``i``.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> res = st.solve(np.ones((3, 4)), budget=st.PerRow(1))
+    >>> np.bincount(res.rows)
+    array([1, 1, 1])
+    """
+
+    def __init__(self, k: Any) -> None:
+        self.k = k if np.ndim(k) else _checks.positive_int("PerRow", k)
+
+    def __repr__(self) -> str:
+        return f"PerRow({self.k})"
+
+    def limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape."""
+        return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1]))
+
+
+class Partition(Counting):
+    """At most ``capacities[g]`` entries among the pairs labelled ``g``.
+
+    Parameters
+    ----------
+    labels : int array of shape (m, n)
+        The group of every pair; a negative label means: not counted.
+    capacities : int or list of int
+        One for all groups, or one each.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> labels = np.array([[0, 0, 1], [0, 0, 1]])
+    >>> res = st.solve(np.ones((2, 3)), budget=st.Partition(labels, [2, 1]))
+    >>> np.bincount(labels[res.rows, res.cols])
+    array([2, 1])
+    """
+
+    def __init__(self, labels: Any, capacities: Any) -> None:
+        array = np.asarray(labels)
+        if array.dtype.kind not in "iu" or array.ndim != 2:
+            raise TypeError(f"labels must be a matrix of ints, got dtype {array.dtype} and shape {array.shape}")
+        self.labels = np.maximum(array, -1).astype(np.int32)
+        self.capacities = capacities
+        self._caps = _capacities("capacities", capacities, int(self.labels.max(initial=-1)) + 1, array.size)
+
+    def __repr__(self) -> str:
+        return f"Partition({self.labels.shape[0]}x{self.labels.shape[1]} labels, {self.capacities})"
+
+    def limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape."""
+        if self.labels.shape != shape:
+            raise ValueError(f"labels must have the shape of the plan, {shape}, got {self.labels.shape}")
+        return no_limits(shape)._replace(labels=self.labels[None], groups=self._caps)
+
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``?"""
+        limits = self.limits((self.labels.shape[0], self.labels.shape[1]))
+        return bool(free(limits, support, np.array([pair[0]]), np.array([pair[1]]))[0])
+
+
+class Intersection(Counting):
+    """Several counting budgets at once: ``PerRow(1) & PerColumn(1)``.
+
+    In general no matroid any more: the greedy methods stay feasible, and the bounds hold, but the a-priori guarantees of
+    the paper do not apply.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> res = st.solve(np.ones((3, 3)), budget=st.PerRow(1) & st.PerColumn(1))
+    >>> sorted(res.rows.tolist()) == sorted(res.cols.tolist()) == [0, 1, 2]
+    True
+    """
+
+    is_matroid = False
+
+    def __init__(self, *parts: Counting) -> None:
+        if not parts or not all(isinstance(part, Counting) for part in parts):
+            raise TypeError(f"{type(self).__name__} needs budgets that count entries, got {parts}")
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return " & ".join(map(repr, self.parts))
+
+    def limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape."""
+        every = [part.limits(shape) for part in self.parts]
+        labels, offset = [], 0
+        for one in every:
+            labels.append(np.where(one.labels >= 0, one.labels + offset, -1).astype(np.int32))
+            offset += len(one.groups)
+        return Limits(
+            min(one.total for one in every),
+            np.min([one.rows for one in every], axis=0),
+            np.min([one.cols for one in every], axis=0),
+            np.concatenate(labels),
+            np.concatenate([one.groups for one in every]),
+        )
+
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``?"""
+        return all(part.can_add(support, pair) for part in self.parts)
+
+
+class Laminar(Intersection):
+    """Nested groups, for example at most ``k`` a column and ``K`` in the whole plan.
+
+    Groups must be nested: any two of them are disjoint, or one holds the other. Then the allowed sets form a matroid.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> res = st.solve(np.ones((4, 3)), budget=st.Laminar(st.PerColumn(2), st.Uniform(4)))
+    >>> res.rows.size, int(np.bincount(res.cols).max())
+    (4, 2)
+    """
+
+    is_matroid = True
+
+    def __repr__(self) -> str:
+        return f"Laminar({', '.join(map(repr, self.parts))})"
+
+    def limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape."""
+        limits = super().limits(shape)
+        layers = [layer for layer in limits.labels]
+        if limits.rows.min() < UNLIMITED:
+            layers.append(np.broadcast_to(np.arange(shape[0])[:, None], shape))
+        if limits.cols.min() < UNLIMITED:
+            layers.append(np.broadcast_to(np.arange(shape[1])[None, :], shape))
+        for k, first in enumerate(layers):
+            for second in layers[:k]:
+                if not _nested(first, second):
+                    raise ValueError(f"{self!r}: some groups cross; join the budgets with & for an intersection")
+        return limits
+
+
+def _nested(first: NDArray[Any], second: NDArray[Any]) -> bool:
+    """Is every group of one partition inside or outside every group of the other?"""
+    counted = (first >= 0) & (second >= 0)
+    size_1 = np.bincount(first[first >= 0])
+    size_2 = np.bincount(second[second >= 0])
+    cells, count = np.unique(np.stack([first[counted], second[counted]]), axis=1, return_counts=True)
+    return bool(np.all(count == np.minimum(size_1[cells[0]], size_2[cells[1]])))
+
+
+def as_matroid(budget: Any) -> Matroid | None:
+    """``budget`` as the user gave it: an int, a matroid or None."""
+    if budget is None or isinstance(budget, Matroid):
+        return budget
+    return Uniform(budget)

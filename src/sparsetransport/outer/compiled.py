@@ -1,0 +1,521 @@
+"""The common case in machine code: OMP with reclaim, then swaps, for budgets that count entries.
+
+The general loop (``loop.py``) does the same for any rule, matroid and objective; a test asserts that both give the
+same plan. ``Data`` is the problem and is only read (but for the cache of lazy Gram columns); ``Work`` is the state, and
+a call may stop at any step and go on from there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._jit import kernel, small_kernel
+from ..geometry._entries import (
+    BLOCK,
+    Cost,
+    Floats,
+    Gram,
+    Ints,
+    cost_block,
+    cost_entry,
+    fetch,
+    gram_diagonal,
+    gram_entry,
+    potential,
+    smoothed,
+)
+from ..inner.active_set import SOLVED, Factor, copy_factor, gain, new_factor, push
+
+FULL, OPTIMAL, NEEDS_ROOM, PAUSED, UNBOUNDED = 0, 1, 2, 3, 4
+DEPTH = 4  # pairs a column that a scan for the pool keeps
+POOL = 256  # pairs in the pool
+POOL_ADDITIONS = 64  # additions between two scans
+POOL_SLACK = 0.95  # how good a pooled pair must be against the best one left out
+UNLIMITED = np.int64(2**62)
+
+
+class Data(NamedTuple):
+    """The problem as arrays."""
+
+    cost: Cost
+    gram_a: Gram
+    gram_b: Gram
+    base_r: Floats  # (m,) r of the empty plan: -2 lambda_a Ga a
+    base_c: Floats  # (n,)
+    reg: float
+    tol: float  # a gradient above -tol counts as zero
+    labels: NDArray[np.int32]  # (q, m, n) groups other than rows and columns; -1: in no group
+    pooled: bool
+
+
+class Work(NamedTuple):
+    """The state of a solve."""
+
+    factor: Factor
+    r: Floats
+    c: Floats
+    mass_a: Floats  # row sums of the plan
+    mass_b: Floats
+    left: Ints  # (1 + m + n + groups,) free capacity of the whole plan, of rows, of columns, of labelled groups
+    active: Ints  # (2, max(m, n)) scratch: rows and columns with mass
+    head: Ints  # (m,) first support entry of a row, -1: none
+    link: Ints  # (capacity,) next one in the same row
+    best: Floats  # (DEPTH + 1, n) smallest gradients of a column; at last, scratch for one row of the cost
+    where: Ints  # (DEPTH, n) their rows
+
+
+class Trace(NamedTuple):
+    """What a call did, step by step: the pair added, the gain reached, the entries left, the pairs that went."""
+
+    added: Ints  # (2, steps)
+    gain: Floats  # (steps,)
+    entries: Ints  # (steps,)
+    gone: Ints  # (2, departures)
+    gone_until: Ints  # (steps,) departures up to and with this step
+    steps: Ints  # (2,) steps, departures
+
+
+def new_trace(steps: int, capacity: int) -> Trace:
+    """Room for ``steps`` additions. Every departure follows an addition or one of ``capacity`` entries at the start."""
+    return Trace(
+        np.zeros((2, steps), np.int64),
+        np.zeros(steps),
+        np.zeros(steps, np.int64),
+        np.zeros((2, steps + capacity), np.int64),
+        np.zeros(steps, np.int64),
+        np.zeros(2, np.int64),
+    )
+
+
+def new_work(data: Data, capacity: int, left: Ints) -> Work:
+    """The empty plan with room for ``capacity`` entries, and with the capacities ``left``."""
+    m, n = data.base_r.size, data.base_c.size
+    return Work(
+        new_factor(capacity),
+        data.base_r.copy(),
+        data.base_c.copy(),
+        np.zeros(m),
+        np.zeros(n),
+        left.copy(),
+        np.zeros((2, max(m, n)), np.int64),
+        np.zeros(m, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros((DEPTH + 1, n)),
+        np.zeros((DEPTH, n), np.int64),
+    )
+
+
+@kernel
+def copy_work(source: Work, destination: Work) -> None:
+    """Make ``destination`` the same as ``source``, scratch aside."""
+    copy_factor(source.factor, destination.factor)
+    destination.left[:] = source.left
+
+
+@small_kernel
+def count(left: Ints, labels: NDArray[np.int32], i: int, j: int, change: int) -> None:
+    """Give back (+1) or take (-1) the capacity that the pair uses."""
+    m, n = labels.shape[1], labels.shape[2]
+    left[0] += change
+    left[1 + i] += change
+    left[1 + m + j] += change
+    for q in range(labels.shape[0]):
+        if labels[q, i, j] >= 0:
+            left[1 + m + n + labels[q, i, j]] += change
+
+
+@small_kernel
+def is_free(left: Ints, labels: NDArray[np.int32], i: int, j: int) -> bool:
+    """May the pair be added?"""
+    m, n = labels.shape[1], labels.shape[2]
+    if left[0] <= 0 or left[1 + i] <= 0 or left[1 + m + j] <= 0:
+        return False
+    for q in range(labels.shape[0]):
+        if labels[q, i, j] >= 0 and left[1 + m + n + labels[q, i, j]] <= 0:
+            return False
+    return True
+
+
+@small_kernel
+def is_over(left: Ints, labels: NDArray[np.int32], i: int, j: int) -> bool:
+    """Does the pair use a capacity that is exceeded?"""
+    m, n = labels.shape[1], labels.shape[2]
+    if left[0] < 0 or left[1 + i] < 0 or left[1 + m + j] < 0:
+        return True
+    for q in range(labels.shape[0]):
+        if labels[q, i, j] >= 0 and left[1 + m + n + labels[q, i, j]] < 0:
+            return True
+    return False
+
+
+@kernel
+def used_capacity(rows: Ints, cols: Ints, labels: NDArray[np.int32], groups: int) -> Ints:
+    """How much of every capacity the pairs use, in the order of ``Work.left``."""
+    used = np.zeros(1 + labels.shape[1] + labels.shape[2] + groups, np.int64)
+    for k in range(rows.size):
+        count(used, labels, rows[k], cols[k], 1)
+    return used
+
+
+@kernel
+def couple(data: Data, work: Work, i: int, j: int) -> None:
+    """Put the Hessian between the pair and the support into ``factor.coupling``."""
+    factor = work.factor
+    for t in range(factor.size[0]):
+        factor.coupling[t] = gram_entry(data.gram_a, i, factor.label[0, t]) + gram_entry(
+            data.gram_b, j, factor.label[1, t]
+        )
+
+
+@small_kernel
+def diagonal(data: Data, i: int, j: int) -> float:
+    """The Hessian's diagonal entry of a pair."""
+    return gram_diagonal(data.gram_a, i) + gram_diagonal(data.gram_b, j) + data.reg
+
+
+@kernel
+def add(data: Data, work: Work, i: int, j: int) -> int:
+    """Add the pair, solve, and leave the departed in the factor's log."""
+    if not (fetch(data.gram_a, i) and fetch(data.gram_b, j)):
+        return NEEDS_ROOM
+    couple(data, work, i, j)
+    slope = cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j]
+    if push(work.factor, i, j, diagonal(data, i, j), slope) != SOLVED:
+        return UNBOUNDED
+    count(work.left, data.labels, i, j, -1)
+    return SOLVED
+
+
+@kernel
+def refresh(data: Data, work: Work) -> None:
+    """Marginals, ``r`` and ``c`` of the present plan, and the lists of support entries by row."""
+    factor, size = work.factor, work.factor.size[0]
+    work.mass_a[:] = 0.0
+    work.mass_b[:] = 0.0
+    work.head[:] = -1
+    count_a = count_b = 0
+    for t in range(size):
+        i, j, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
+        if work.mass_a[i] == 0.0:
+            work.active[0][count_a] = i
+            count_a += 1
+        if work.mass_b[j] == 0.0:
+            work.active[1][count_b] = j
+            count_b += 1
+        work.mass_a[i] += mass
+        work.mass_b[j] += mass
+        work.link[t] = work.head[i]
+        work.head[i] = t
+    potential(data.gram_a, data.base_r, work.mass_a, work.active[0], count_a, work.r)
+    potential(data.gram_b, data.base_c, work.mass_b, work.active[1], count_b, work.c)
+
+
+@kernel
+def _mask_support(line: Floats, row: Floats, entry: int, link: Ints, columns: Ints) -> None:
+    """Copy the row to ``line`` with ``inf`` where it has support entries, the first of which is ``entry``."""
+    for j in range(line.size):
+        line[j] = row[j]
+    while entry >= 0:
+        line[columns[entry]] = np.inf
+        entry = link[entry]
+
+
+@kernel
+def _mask_full_groups(line: Floats, labels: NDArray[np.int32], left: Ints, i: int) -> None:
+    """``inf`` where a labelled group has no capacity left."""
+    for j in range(line.size):
+        if not is_free(left, labels, i, j):
+            line[j] = np.inf
+
+
+@kernel
+def _lower(best: Floats, row: Floats, shift: float) -> None:
+    """``best = min(best, row + shift)``; a loop of its own, since only so it vectorises."""
+    for j in range(best.size):
+        value = row[j] + shift
+        best[j] = value if value < best[j] else best[j]
+
+
+@kernel
+def scan_columns(data: Data, work: Work, counted: bool) -> None:
+    """The smallest ``C + r`` of every column off the support into ``best[0]``; only where free, if ``counted``."""
+    m = data.base_r.size
+    labelled = counted and data.labels.shape[0] > 0
+    best, line = work.best[0], work.best[DEPTH]
+    best[:] = np.inf
+    for first in range(0, m, BLOCK):
+        last = min(first + BLOCK, m)
+        block = cost_block(data.cost, first, last)
+        for i in range(first, last):
+            if counted and work.left[1 + i] <= 0:
+                continue
+            if work.head[i] < 0 and not labelled:
+                _lower(best, block[i - first], work.r[i])
+                continue
+            _mask_support(line, block[i - first], work.head[i], work.link, work.factor.label[1])
+            if labelled:
+                _mask_full_groups(line, data.labels, work.left, i)
+            _lower(best, line, work.r[i])
+
+
+@kernel
+def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
+    """The row with the smallest ``C + r`` in column ``j`` off the support; only where free, if ``counted``."""
+    smallest, row = np.inf, -1
+    for i in range(data.base_r.size):
+        if counted and work.left[1 + i] <= 0:
+            continue
+        value = cost_entry(data.cost, i, j) + work.r[i]
+        if value < smallest:
+            if (not counted or is_free(work.left, data.labels, i, j)) and not _holds(work, i, j):
+                smallest, row = value, i
+    return row
+
+
+@kernel
+def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
+    """The free pair with the smallest gradient: ``(gradient, row, column)``."""
+    scan_columns(data, work, True)
+    m, value, column = data.base_r.size, np.inf, -1
+    for j in range(data.base_c.size):
+        if work.left[1 + m + j] > 0 and work.best[0, j] + work.c[j] < value:
+            value, column = work.best[0, j] + work.c[j], j
+    if column < 0:
+        return value, -1, -1
+    return value, find_row(data, work, column, True), column
+
+
+@kernel
+def _insert(best: Floats, where: Ints, row: Floats, shift: float, i: int) -> None:
+    """Sort ``row + shift`` into the ``DEPTH`` smallest values of every column."""
+    last_best = best[DEPTH - 1]
+    for j in range(row.size):
+        value = row[j] + shift
+        if value < last_best[j]:
+            depth = DEPTH - 1
+            while depth > 0 and value < best[depth - 1, j]:
+                best[depth, j] = best[depth - 1, j]
+                where[depth, j] = where[depth - 1, j]
+                depth -= 1
+            best[depth, j] = value
+            where[depth, j] = i
+
+
+@kernel
+def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
+    """Fill ``pool[:, :count]`` with the best free pairs; ``(count, smallest gradient left out)``.
+
+    A column offers its ``DEPTH`` best pairs, so whatever it has besides is no better than the last of them.
+    """
+    m, n = data.base_r.size, data.base_c.size
+    labelled = data.labels.shape[0] > 0
+    best, where, line = work.best, work.where, work.best[DEPTH]
+    best[:DEPTH] = np.inf
+    last_best = best[DEPTH - 1]
+    for first in range(0, m, BLOCK):
+        last = min(first + BLOCK, m)
+        block = cost_block(data.cost, first, last)
+        for i in range(first, last):
+            if work.left[1 + i] <= 0:
+                continue
+            if work.head[i] < 0 and not labelled:
+                _insert(best, where, block[i - first], work.r[i], i)
+                continue
+            _mask_support(line, block[i - first], work.head[i], work.link, work.factor.label[1])
+            if labelled:
+                _mask_full_groups(line, data.labels, work.left, i)
+            _insert(best, where, line, work.r[i], i)
+    gradient = np.empty(POOL)
+    count, worst, left_out = 0, 0, np.inf
+    for depth in range(DEPTH):
+        for j in range(n):
+            value = best[depth, j] + work.c[j]
+            if work.left[1 + m + j] <= 0 or value >= -data.tol:
+                continue
+            if depth == DEPTH - 1:
+                left_out = min(left_out, value)
+            place = count
+            if count < POOL:
+                count += 1
+            elif value < gradient[worst]:
+                left_out = min(left_out, gradient[worst])
+                place = worst
+            else:
+                left_out = min(left_out, value)
+                continue
+            gradient[place] = value
+            pool[0, place], pool[1, place] = where[depth, j], j
+            if count == POOL:
+                worst = np.argmax(gradient)
+    return count, left_out
+
+
+@kernel
+def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float, int]:
+    """The free pair of the pool with the smallest gradient: ``(gradient, place in the pool)``.
+
+    ``r`` and ``c`` are brought up to date only where the pool needs them.
+    """
+    factor, size = work.factor, work.factor.size[0]
+    work.mass_a[:] = 0.0
+    work.mass_b[:] = 0.0
+    for t in range(size):
+        work.mass_a[factor.label[0, t]] += factor.mass[t]
+        work.mass_b[factor.label[1, t]] += factor.mass[t]
+    for k in range(count):
+        work.r[pool[0, k]] = np.nan
+        work.c[pool[1, k]] = np.nan
+    value, place = np.inf, -1
+    for k in range(count):
+        i, j = pool[0, k], pool[1, k]
+        if not is_free(work.left, data.labels, i, j):
+            continue
+        if np.isnan(work.r[i]):
+            work.r[i] = data.base_r[i] + smoothed(data.gram_a, work.mass_a, factor.label[0], factor.mass, size, i)
+        if np.isnan(work.c[j]):
+            work.c[j] = data.base_c[j] + smoothed(data.gram_b, work.mass_b, factor.label[1], factor.mass, size, j)
+        gradient = cost_entry(data.cost, i, j) + work.r[i] + work.c[j]
+        if gradient < value:
+            value, place = gradient, k
+    return value, place
+
+
+@kernel
+def _next_pair(data: Data, work: Work, pool: Ints, pool_state: Floats) -> tuple[float, int, int]:
+    """The next pair to add: the best of all, or the best of the pool while that is nearly as good.
+
+    ``pool_state`` holds how many pairs the pool has, how many additions it is still good for, and the smallest gradient
+    that it left out.
+    """
+    if not data.pooled:
+        refresh(data, work)
+        return _best_pair(data, work)
+    while True:
+        rescanned = pool_state[1] <= 0.0
+        if rescanned:
+            refresh(data, work)
+            count, left_out = _scan_pool(data, work, pool)
+            pool_state[0], pool_state[1], pool_state[2] = count, POOL_ADDITIONS, left_out
+        count = int(pool_state[0])
+        value, place = _best_of_pool(data, work, pool, count)
+        if place >= 0 and (rescanned or value <= POOL_SLACK * pool_state[2]):
+            i, j = pool[0, place], pool[1, place]
+            pool[0, place], pool[1, place] = pool[0, count - 1], pool[1, count - 1]
+            pool_state[0] -= 1.0
+            pool_state[1] -= 1.0
+            return value, i, j
+        if rescanned:
+            return np.inf, -1, -1
+        pool_state[1] = 0.0
+
+
+@kernel
+def log(data: Data, work: Work, trace: Trace) -> int:
+    """Move the departed from the factor's log to the trace and reclaim their capacity; how many there were."""
+    factor, gone = work.factor, trace.steps[1]
+    departed = factor.size[1]
+    for k in range(departed):
+        trace.gone[0, gone + k] = factor.gone[0, k]
+        trace.gone[1, gone + k] = factor.gone[1, k]
+        trace.steps[1] += 1
+        count(work.left, data.labels, factor.gone[0, k], factor.gone[1, k], 1)
+    factor.size[1] = 0
+    return departed
+
+
+@kernel
+def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
+    """Add the pair, solve, reclaim, and write the step down."""
+    code = add(data, work, i, j)
+    if code == SOLVED:
+        log(data, work, trace)
+        step = trace.steps[0]
+        trace.added[0, step], trace.added[1, step] = i, j
+        trace.gain[step] = gain(work.factor)
+        trace.entries[step] = work.factor.size[0]
+        trace.gone_until[step] = trace.steps[1]
+        trace.steps[0] = step + 1
+    return code
+
+
+@kernel
+def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> int:
+    """Add the best free pair, solve, reclaim; until nothing helps, nothing is free, or ``effort[0]`` passes ``limit``."""
+    factor = work.factor
+    pool = np.empty((2, POOL), np.int64)
+    pool_state = np.zeros(3)
+    pairs, points = float(data.base_r.size * data.base_c.size), float(data.base_r.size + data.base_c.size)
+    reached, stalls = gain(factor), 0
+    while True:
+        if work.left[0] <= 0:
+            return FULL
+        if trace.steps[0] == trace.gain.size or effort[0] > limit:
+            return PAUSED
+        if factor.size[0] == factor.mass.size:
+            return NEEDS_ROOM
+        value, i, j = _next_pair(data, work, pool, pool_state)
+        if not value < -data.tol:
+            return FULL if value == np.inf else OPTIMAL
+        code = add_and_log(data, work, i, j, trace)
+        if code != SOLVED:
+            return code
+        size = float(factor.size[0])
+        effort[0] += 2.0 * size * size + (POOL * size if data.pooled else pairs + points * size)
+        now = trace.gain[trace.steps[0] - 1]
+        stalls = stalls + 1 if now <= reached else 0
+        reached = max(reached, now)
+        if stalls > 8:  # only rounding is left to gain
+            return OPTIMAL
+
+
+@kernel
+def grow_within(
+    data: Data, work: Work, trace: Trace, effort: Floats, limit: float, rows: Ints, cols: Ints
+) -> int:
+    """As `grow`, with only the given pairs to choose from."""
+    factor = work.factor
+    reached, stalls = gain(factor), 0
+    while True:
+        if trace.steps[0] == trace.gain.size or effort[0] > limit:
+            return PAUSED
+        if factor.size[0] == factor.mass.size:
+            return NEEDS_ROOM
+        refresh(data, work)
+        value, place = np.inf, -1
+        for k in range(rows.size):
+            i, j = rows[k], cols[k]
+            gradient = cost_entry(data.cost, i, j) + work.r[i] + work.c[j]
+            if gradient < value and is_free(work.left, data.labels, i, j) and not _holds(work, i, j):
+                value, place = gradient, k
+        if not value < -data.tol:
+            return OPTIMAL
+        code = add_and_log(data, work, rows[place], cols[place], trace)
+        if code != SOLVED:
+            return code
+        effort[0] += 2.0 * factor.size[0] ** 2 + rows.size + (work.r.size + work.c.size) * factor.size[0]
+        now = trace.gain[trace.steps[0] - 1]
+        stalls = stalls + 1 if now <= reached else 0
+        reached = max(reached, now)
+        if stalls > 8:
+            return OPTIMAL
+
+
+@kernel
+def _holds(work: Work, i: int, j: int) -> bool:
+    """Is the pair in the support? Asks the lists of the last ``refresh``."""
+    t = work.head[i]
+    while t >= 0 and work.factor.label[1, t] != j:
+        t = work.link[t]
+    return t >= 0
+
+
+@kernel
+def wants_more(data: Data, work: Work) -> bool:
+    """Would any pair at all, free or not, lower the objective?"""
+    refresh(data, work)
+    scan_columns(data, work, False)
+    for j in range(data.base_c.size):
+        if work.best[0, j] + work.c[j] < -data.tol:
+            return True
+    return False

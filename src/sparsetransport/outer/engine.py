@@ -1,0 +1,173 @@
+"""Drives the compiled loop: room for the state, pauses for Ctrl-C and callbacks, swaps, and the reverse greedy."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import Floats
+from .._jit import kernel
+from ..geometry._entries import DENSE, Gram
+from ..inner.active_set import enlarge
+from ..inner.solvers import UnboundedError
+from ..matroids import Limits, Pair, no_limits
+from ..problem import Problem
+from ..result import Status
+from . import compiled, swaps
+from .compiled import Data, Ints, Trace
+from .loop import Callback, Outcome, Record, Step, as_arrays
+
+CHUNK = 2e8  # operations between two looks at the keyboard
+STEPS = 4096  # steps between two looks
+POOL_FROM = 250_000  # pairs; smaller plans are scanned at every step
+POLISH_SHARE = 4.0  # operations of the polish for one of the building, unless a gap is asked for
+
+
+class Engine:
+    """One problem with one counting budget, and the state of its solve."""
+
+    def __init__(
+        self, problem: Problem, limits: Limits | None = None, *, tol: float = 1e-12, callback: Callback | None = None
+    ) -> None:
+        self.problem = problem
+        self.limits = no_limits(problem.shape) if limits is None else limits
+        self.callback = callback
+        self.record = Record()
+        self.effort = np.zeros(1)
+        self.stopped = False
+        m, n = problem.shape
+        weight_a, weight_b = problem.unbalanced
+        r, c = problem.base
+        room = min(self.limits.most, 2 * (m + n), 1024)
+        self.data = Data(
+            problem.cost.compiled,
+            problem.gram_a.compiled(2.0 * weight_a, room),
+            problem.gram_b.compiled(2.0 * weight_b, room),
+            r,
+            c,
+            problem.reg,
+            tol * problem.scale,
+            self.limits.labels,
+            m * n >= POOL_FROM,
+        )
+        self.work = compiled.new_work(self.data, room, self.limits.flat)
+
+    def grow(self, pairs: Sequence[Pair] = ()) -> Status:
+        """Add pairs until nothing helps or nothing is free; first of all, as far as they help, the given ones."""
+        first = as_arrays(pairs)
+        while True:
+            trace = compiled.new_trace(self._steps(), len(self.work.factor.mass))
+            limit = self.effort[0] + CHUNK
+            if len(first[0]):
+                code = compiled.grow_within(self.data, self.work, trace, self.effort, limit, *first)
+            else:
+                code = compiled.grow(self.data, self.work, trace, self.effort, limit)
+            self._note(trace)
+            if self.stopped:
+                return Status.STOPPED
+            if code == compiled.NEEDS_ROOM:
+                self._enlarge()
+            elif code == compiled.UNBOUNDED:
+                raise UnboundedError
+            elif code != compiled.PAUSED:
+                if not len(first[0]):
+                    return Status.BUDGET_USED if code == compiled.FULL else Status.LOCAL
+                first = as_arrays(())
+
+    def polish(self, *, thorough: bool) -> None:
+        """Exchange entries until a whole pass changes nothing; within a share of the work so far unless ``thorough``."""
+        allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + 1e6
+        accepted = 1
+        while accepted and not self.stopped and self.effort[0] < allowed:
+            trace = compiled.new_trace(self._steps(), len(self.work.factor.mass))
+            spare = compiled.new_work(self.data, len(self.work.factor.mass), self.work.left)
+            limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
+            accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
+            self._note(trace)
+
+    def outcome(self, status: Status) -> Outcome:
+        """The plan as it stands."""
+        factor = self.work.factor
+        size = int(factor.size[0])
+        if status in (Status.LOCAL, Status.BUDGET_USED) and not compiled.wants_more(self.data, self.work):
+            status = Status.OPTIMAL
+        rows, cols, mass = factor.label[0, :size].copy(), factor.label[1, :size].copy(), factor.mass[:size].copy()
+        return Outcome(rows, cols, mass, status, self.record, True)
+
+    def _steps(self) -> int:
+        return 1 if self.callback is not None else min(STEPS, 4 * len(self.work.factor.mass) + 64)
+
+    def _note(self, trace: Trace) -> None:
+        """Move a trace to the record, and tell the callback."""
+        steps, departures = trace.steps
+        objective = self.problem.constant - trace.gain[:steps]
+        self.record.extend(
+            trace.added[:, :steps].T, objective, trace.entries[:steps], trace.gone[:, :departures].T, trace.gone_until[:steps]
+        )
+        if self.callback is not None:
+            for k in range(steps):
+                pair = int(trace.added[0, k]), int(trace.added[1, k])
+                step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.entries[k]))
+                self.stopped = bool(self.callback(step)) or self.stopped
+
+    def _enlarge(self) -> None:
+        """Twice the room for entries and for columns of lazy Gram matrices."""
+        room = 2 * len(self.work.factor.mass)
+        grams = [_enlarge_gram(gram, room) for gram in (self.data.gram_a, self.data.gram_b)]
+        self.data = self.data._replace(gram_a=grams[0], gram_b=grams[1])
+        larger = compiled.new_work(self.data, room, self.work.left)
+        self.work = larger._replace(factor=enlarge(self.work.factor, room))
+
+
+def _enlarge_gram(gram: Gram, room: int) -> Gram:
+    used = gram.columns.shape[0]
+    if gram.kind <= DENSE or used >= gram.columns.shape[1]:
+        return gram
+    columns = np.empty((min(max(room, 2 * used), gram.columns.shape[1]), gram.columns.shape[1]))
+    columns[:used] = gram.columns
+    return gram._replace(columns=columns)
+
+
+def reverse_support(problem: Problem, limits: Limits, full: Outcome) -> list[Pair]:
+    """A support within the limits by deleting from the plan without a budget what is missed least.
+
+    Deleting entry ``t`` raises the objective by ``x_t^2 / (2 M_tt)`` with ``M = H^-1`` on the support; ``M`` is downdated
+    after each deletion. OMP commits early where the budget is tight, and swaps cannot repair that; this can.
+    """
+    hessian = problem.hessian(full.rows, full.cols, full.rows, full.cols)
+    inverse = np.linalg.pinv(hessian, hermitian=True)
+    used = compiled.used_capacity(full.rows, full.cols, limits.labels, len(limits.groups))
+    kept = _shrink(inverse, full.mass.copy(), full.rows, full.cols, limits.flat - used, limits.labels)
+    return [(int(full.rows[k]), int(full.cols[k])) for k in kept]
+
+
+@kernel
+def _shrink(
+    inverse: Floats, mass: Floats, rows: Ints, cols: Ints, left: Ints, labels: NDArray[np.int32]
+) -> Ints:
+    """Positions that stay when entries are deleted, the least missed first, until no capacity is below zero."""
+    size = mass.size
+    kept = np.arange(size)
+    while True:
+        least, position = np.inf, -1
+        for k in range(size):
+            t = kept[k]
+            if mass[t] > 0.0 and not compiled.is_over(left, labels, rows[t], cols[t]):
+                continue
+            loss = mass[t] * abs(mass[t]) / inverse[t, t]  # entries that turned negative go first
+            if loss < least:
+                least, position = loss, k
+        if position < 0:
+            return kept[:size]
+        t = kept[position]
+        compiled.count(left, labels, rows[t], cols[t], 1)
+        size -= 1
+        kept[position] = kept[size]
+        share = mass[t] / inverse[t, t]
+        for k in range(size):
+            mass[kept[k]] -= inverse[kept[k], t] * share
+        for k in range(size):
+            i = kept[k]
+            factor = inverse[i, t] / inverse[t, t]
+            for h in range(size):
+                inverse[i, kept[h]] -= factor * inverse[t, kept[h]]

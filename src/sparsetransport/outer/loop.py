@@ -1,0 +1,269 @@
+"""The one loop: pick a pair, solve on the support, reclaim what came out empty, and again.
+
+It knows nothing of transport. It maximises any function ``F(S) = constant - min over x >= 0 on S`` of a `Quadratic`,
+which is monotone and weakly submodular where the quadratic is strongly convex on small supports. A rule says which
+pair comes next, a matroid which pairs may, an inner solver what the masses are.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import Floats
+from ..inner.solvers import ActiveSet, InnerSolver, Solution
+from ..matroids import Counting, Limits, Matroid, Pair, free
+from ..problem import Quadratic
+from ..result import Path, Result, Status
+
+Ints = NDArray[np.int64]
+BLOCK = 256  # rows of the gradient that exist at one time
+
+
+class Step(NamedTuple):
+    """What one step did, as a callback sees it."""
+
+    index: int
+    pair: Pair
+    objective: float
+    entries: int
+
+
+Callback = Callable[[Step], object]
+
+
+class Record:
+    """The steps of a solve: the pair added, the objective and the number of entries after it, the pairs that left."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Ints, Floats, Ints, Ints, Ints]] = []
+        self._steps = self._departures = 0
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def extend(self, pairs: Ints, objective: Floats, entries: Ints, gone: Ints, gone_until: Ints) -> None:
+        """Write steps down; ``gone_until[k]`` of the pairs in ``gone`` had left after step ``k`` of these."""
+        self._parts.append((pairs, objective, entries, gone, gone_until + self._departures))
+        self._steps += len(objective)
+        self._departures += len(gone)
+
+    def add(self, pair: Pair, objective: float, entries: int, gone: Sequence[Pair]) -> Step:
+        """Write one step down."""
+        lost = np.array(gone, np.int64).reshape(-1, 2)
+        self.extend(np.array([pair]), np.array([objective]), np.array([entries]), lost, np.array([len(lost)]))
+        return Step(self._steps - 1, pair, objective, entries)
+
+    def followed_by(self, other: "Record", *, skip: int) -> "Record":
+        """Both records, without the steps of the other one that only rebuilt the plan this one ended with."""
+        joined = Record()
+        joined._parts, joined._steps, joined._departures = list(self._parts), self._steps, self._departures
+        pairs, objective, entries, gone, gone_until = other._concatenated()
+        lost = int(gone_until[skip - 1]) if skip else 0
+        if len(objective) > skip:
+            joined.extend(pairs[skip:], objective[skip:], entries[skip:], gone[lost:], gone_until[skip:] - lost)
+        return joined
+
+    def _concatenated(self) -> list[Any]:
+        empty = np.zeros((0, 2), np.int64)
+        nothing = (empty, np.zeros(0), np.zeros(0, np.int64), empty, np.zeros(0, np.int64))
+        return [np.concatenate(part) for part in zip(nothing, *self._parts, strict=True)]
+
+    def path(self, start: Sequence[Pair], restrict: Callable[[Ints, Ints], Result] | None) -> Path:
+        """The steps as a result shows them."""
+        return Path(*self._concatenated(), tuple(start), restrict)
+
+
+class Outcome(NamedTuple):
+    """A support with its masses, why the loop ended, and how it got there."""
+
+    rows: Ints
+    cols: Ints
+    mass: Floats
+    status: Status
+    record: Record
+    converged: bool
+
+
+class View:
+    """What a rule may look at: the gradient at the present plan, and which pairs are free."""
+
+    def __init__(
+        self,
+        objective: Quadratic,
+        matroid: Matroid | None,
+        limits: Limits | None,
+        inner: InnerSolver,
+        support: list[Pair],
+        mass: Floats,
+        rng: np.random.Generator,
+        budget: int,
+        tol: float,
+    ) -> None:
+        self.objective, self.matroid, self.limits, self.inner = objective, matroid, limits, inner
+        self.support, self.mass, self.rng, self.budget, self.tol = support, mass, rng, budget, tol
+        self.rows, self.cols = as_arrays(support)
+        self.fields = objective.fields(self.rows, self.cols, mass)
+
+    def gradient(self, rows: Ints, cols: Ints) -> Floats:
+        """The gradient at some pairs off the support."""
+        return self.objective.gradient(self.fields, rows, cols)
+
+    def is_free(self, rows: Ints, cols: Ints) -> NDArray[np.bool_]:
+        """Which of some pairs off the support the matroid lets in."""
+        if self.limits is not None:
+            return free(self.limits, self.support, rows, cols)
+        return np.ones(len(rows), bool) if self.matroid is None else self.matroid.mask(self.support, rows, cols)
+
+    def candidates(self, *, below: float = np.inf) -> tuple[Ints, Ints, Floats]:
+        """All pairs off the support with a gradient below ``below``, and the gradient there; free or not."""
+        found = []
+        for first, block in self._blocks():
+            rows, cols = np.nonzero(block < below)
+            found.append((rows + first, cols, block[rows, cols]))
+        rows, cols, gradient = (np.concatenate(part) for part in zip(*found, strict=True))
+        return rows, cols, gradient
+
+    def best(self) -> tuple[float, Pair] | None:
+        """The free pair with the smallest gradient; ties go to the first column, then to the first row."""
+        if self.limits is None and self.matroid is not None:
+            return self._best_by_oracle(self.matroid)
+        smallest, pair = np.inf, None
+        for first, block in self._blocks():
+            if self.limits is not None:
+                rows, cols = np.divmod(np.arange(block.size), block.shape[1])
+                block[~free(self.limits, self.support, rows + first, cols).reshape(block.shape)] = np.inf
+            cols, rows = np.unravel_index(int(block.T.argmin()), block.T.shape)
+            value = float(block[rows, cols])
+            if value < smallest or (value == smallest and pair is not None and cols < pair[1]):
+                smallest, pair = value, (int(rows) + first, int(cols))
+        return None if pair is None else (smallest, pair)
+
+    def _best_by_oracle(self, matroid: Matroid) -> tuple[float, Pair] | None:
+        rows, cols, gradient = self.candidates()
+        for k in np.lexsort((rows, cols, gradient)):
+            pair = int(rows[k]), int(cols[k])
+            if matroid.can_add(self.support, pair):
+                return float(gradient[k]), pair
+        return None
+
+    def _blocks(self) -> Iterator[tuple[int, Floats]]:
+        """The gradient a block of rows at a time, ``inf`` on the support and at forbidden pairs."""
+        m = self.objective.shape[0]
+        for first in range(0, m, BLOCK):
+            last = min(first + BLOCK, m)
+            block = self.objective.gradient_rows(self.fields, first, last)
+            inside = (self.rows >= first) & (self.rows < last)
+            block[self.rows[inside] - first, self.cols[inside]] = np.inf
+            yield first, block
+
+
+class Rule(Protocol):
+    """Picks the next pair.
+
+    An ``exhaustive`` rule looks at all pairs: if its pick does not help, none does.
+    """
+
+    @property
+    def exhaustive(self) -> bool:
+        """Does the rule look at all pairs?"""
+
+    def select(self, view: View) -> Pair | None:
+        """A free pair off the support, or None if there is none."""
+
+
+def as_arrays(support: Sequence[Pair]) -> tuple[Ints, Ints]:
+    """Rows and columns of a list of pairs."""
+    array = np.array(support, np.int64).reshape(-1, 2)
+    return array[:, 0], array[:, 1]
+
+
+def maximise(
+    objective: Quadratic,
+    matroid: Matroid | None,
+    rule: Rule,
+    *,
+    inner: InnerSolver | None = None,
+    reclaim: bool = True,
+    rng: np.random.Generator | None = None,
+    tol: float = 1e-12,
+    start: Sequence[Pair] = (),
+    callback: Callback | None = None,
+) -> Outcome:
+    """Choose a support by a rule until the budget is used up or nothing helps.
+
+    Parameters
+    ----------
+    objective : Quadratic
+        The function of the masses on a support.
+    matroid : Matroid or None
+        The budget; None for none.
+    rule : Rule
+        Which pair comes next.
+    inner : InnerSolver, optional
+        Exact active set by default.
+    reclaim : bool
+        Drop pairs whose mass is zero from the support, which frees their budget. False: the algorithms of the paper to
+        the letter, which count them.
+    rng : Generator, optional
+        For rules that draw at random.
+    tol : float
+        A gradient smaller than this times the objective's scale counts as zero.
+    start : list of pairs
+        Pairs to begin with.
+    callback : callable, optional
+        Called with a `Step` after each; a true answer stops the loop.
+
+    Returns
+    -------
+    Outcome
+    """
+    limits = matroid.limits(objective.shape) if isinstance(matroid, Counting) else None
+    budget = limits.most if limits is not None else objective.shape[0] * objective.shape[1]
+    inner = ActiveSet(objective, tol) if inner is None else inner
+    rng = np.random.default_rng() if rng is None else rng
+    threshold = tol * objective.scale
+    support = list(start)
+    record = Record()
+    solution = inner.solve(*as_arrays(support), np.zeros(len(support)))
+    if reclaim:
+        support, solution, _ = _drop_empty(support, solution)
+    status, stalls = Status.BUDGET_USED, 0
+    while True:
+        view = View(objective, matroid, limits, inner, support, solution.mass, rng, budget, threshold)
+        pair = rule.select(view)
+        if pair is None:
+            break
+        helps = view.gradient(*as_arrays([pair]))[0] < -threshold
+        if not helps and (reclaim or rule.exhaustive or matroid is None):
+            best = None if rule.exhaustive else view.best()
+            if best is None or best[0] >= -threshold:
+                status = Status.LOCAL
+                break
+            pair = best[1]  # the draw missed what a full look finds
+        before = solution.change
+        support.append(pair)
+        solution = inner.solve(*as_arrays(support), np.append(solution.mass, 0.0))
+        gone: list[Pair] = []
+        if reclaim:
+            support, solution, gone = _drop_empty(support, solution)
+        entries = int((solution.mass > 0.0).sum())
+        step = record.add(pair, objective.constant + solution.change, entries, gone)
+        if callback is not None and callback(step):
+            status = Status.STOPPED
+            break
+        stalls = stalls + 1 if solution.change >= before else 0
+        if reclaim and stalls > 8:  # only rounding is left to gain
+            status = Status.LOCAL
+            break
+    rows, cols = as_arrays(support)
+    return Outcome(rows, cols, solution.mass, status, record, solution.converged)
+
+
+def _drop_empty(support: list[Pair], solution: Solution) -> tuple[list[Pair], Solution, list[Pair]]:
+    """Pairs with mass, their solution, and the pairs without."""
+    kept = solution.mass > 0.0
+    stay = [pair for pair, keep in zip(support, kept, strict=True) if keep]
+    gone = [pair for pair, keep in zip(support, kept, strict=True) if not keep]
+    return stay, solution._replace(mass=solution.mass[kept]), gone

@@ -1,0 +1,221 @@
+"""The problem: costs, masses, kernels and weights, and what the objective looks like on a support."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _checks
+from ._checks import Floats
+from .geometry import costs
+from .geometry.kernels import Delta, _Radial
+from .geometry.matrices import Cost, Gram, as_gram
+
+Ints = NDArray[np.int64]
+Fields = tuple[Floats, Floats]
+LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
+
+
+class Quadratic(Protocol):
+    """What the loop needs to know of a function ``constant + slope'x + ½ x'Hx`` of the masses ``x >= 0`` of pairs.
+
+    Pairs index a grid of the given ``shape``; a plain list of ``n`` variables is a grid of shape ``(1, n)``. ``fields``
+    computes once, for the present masses, what the gradients need.
+    """
+
+    shape: tuple[int, int]
+    constant: float
+    scale: float
+
+    def slope(self, rows: Ints, cols: Ints) -> Floats:
+        """The linear term at the pairs."""
+
+    def hessian(self, rows: Ints, cols: Ints, other_rows: Ints, other_cols: Ints) -> Floats:
+        """The quadratic term between two lists of pairs."""
+
+    def fields(self, rows: Ints, cols: Ints, mass: Floats) -> Any:
+        """Whatever ``gradient`` and ``gradient_rows`` need for these masses."""
+
+    def gradient(self, fields: Any, rows: Ints, cols: Ints) -> Floats:
+        """The gradient at pairs without mass."""
+
+    def gradient_rows(self, fields: Any, first: int, last: int) -> Floats:
+        """The gradient at all pairs of some rows, as if without mass."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    r"""Transport with soft marginals: minimise over plans :math:`\gamma \ge 0`
+
+    .. math::
+        U(\gamma) = \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
+        + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b} + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
+
+    Build one with `Problem.from_matrices` or `Problem.from_points`; ``solve`` and ``solve_sample`` do so for you.
+
+    Examples
+    --------
+    >>> import sparsetransport as st
+    >>> problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], [0.5, 0.5], unbalanced=10.0)
+    >>> problem.shape, problem.constant
+    ((2, 2), 10.0)
+    """
+
+    cost: Cost
+    a: Floats
+    b: Floats
+    gram_a: Gram
+    gram_b: Gram
+    unbalanced: tuple[float, float]
+    reg: float
+    points: tuple[Floats, Floats] | None = None
+
+    @classmethod
+    def from_matrices(
+        cls, C: Any, a: Any = None, b: Any = None, *, kernels: Any = None, unbalanced: Any = "auto", reg: float = 0.0
+    ) -> "Problem":
+        """A problem from a cost matrix; see ``solve`` for the arguments."""
+        cost = Cost.dense(C)
+        return cls._build(cost, a, b, Delta() if kernels is None else kernels, unbalanced, reg, None, lazy=False)
+
+    @classmethod
+    def from_points(
+        cls,
+        X: Any,
+        Y: Any,
+        a: Any = None,
+        b: Any = None,
+        *,
+        cost: str = "sqeuclidean",
+        normalize_cost: bool = False,
+        kernels: Any = None,
+        unbalanced: Any = "auto",
+        reg: float = 0.0,
+        lazy: bool | None = None,
+    ) -> "Problem":
+        """A problem from two point sets; see ``solve_sample`` for the arguments."""
+        x, y = costs.points(X, Y)
+        _checks.choice("cost", cost, costs.METRICS)
+        if lazy is None:
+            lazy = max(len(x), len(y)) ** 2 > LAZY_FROM
+        built = (
+            Cost.lazy(x, y, cost, normalize=normalize_cost)
+            if lazy
+            else Cost.dense(costs.cost_matrix(x, y, cost, normalize=normalize_cost))
+        )
+        return cls._build(built, a, b, "median" if kernels is None else kernels, unbalanced, reg, (x, y), lazy=lazy)
+
+    @classmethod
+    def _build(
+        cls,
+        cost: Cost,
+        a: Any,
+        b: Any,
+        kernels: Any,
+        unbalanced: Any,
+        reg: Any,
+        points: tuple[Floats, Floats] | None,
+        *,
+        lazy: bool,
+    ) -> "Problem":
+        m, n = cost.shape
+        first, second = _pair("kernels", kernels, single=isinstance(kernels, str | Delta | _Radial))
+        weights = _weights(unbalanced)
+        reg = _checks.number("reg", reg, positive=False)
+        mass_a, mass_b = _checks.masses("a", a, m), _checks.masses("b", b, n)
+        x, y = points if points is not None else (None, None)
+        gram_a = as_gram("kernels[0]", first, m, x, lazy=lazy)
+        gram_b = as_gram("kernels[1]", second, n, y, lazy=lazy)
+        if weights is None:
+            undelivered = float(mass_a @ gram_a.times(mass_a) + mass_b @ gram_b.times(mass_b))
+            delivered = cost.mean * min(float(mass_a.sum()), float(mass_b.sum()))
+            weight = 100.0 * delivered / undelivered if delivered > 0.0 and undelivered > 0.0 else 1.0
+            weights = weight, weight
+        return cls(cost, mass_a, mass_b, gram_a, gram_b, weights, reg, points)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Points on the two sides."""
+        return self.cost.shape
+
+    @cached_property
+    def base(self) -> Fields:
+        """``r`` and ``c`` of the empty plan: ``-2 λ_a G_a a`` and ``-2 λ_b G_b b``."""
+        weight_a, weight_b = self.unbalanced
+        return -2.0 * weight_a * self.gram_a.times(self.a), -2.0 * weight_b * self.gram_b.times(self.b)
+
+    @cached_property
+    def constant(self) -> float:
+        """The objective of the empty plan."""
+        r, c = self.base
+        return float(-0.5 * (r @ self.a + c @ self.b))
+
+    @cached_property
+    def scale(self) -> float:
+        """The size of a gradient, against which small ones count as zero."""
+        r, c = self.base
+        return max(self.cost.magnitude, float(np.abs(r).max()), float(np.abs(c).max()))
+
+    def marginals(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
+        """Row and column sums of a sparse plan."""
+        m, n = self.shape
+        return np.bincount(rows, mass, m), np.bincount(cols, mass, n)
+
+    def value(self, rows: Ints, cols: Ints, mass: Floats) -> float:
+        """The objective of a sparse plan, from its definition."""
+        row_sum, col_sum = self.marginals(rows, cols, mass)
+        p, q = row_sum - self.a, col_sum - self.b
+        weight_a, weight_b = self.unbalanced
+        linear = float(self.cost.entries(rows, cols) @ mass)
+        missed = weight_a * float(p @ self.gram_a.times(p)) + weight_b * float(q @ self.gram_b.times(q))
+        return linear + missed + 0.5 * self.reg * float(mass @ mass)
+
+    def fields(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
+        """``r = 2 λ_a G_a (γ1 - a)`` and ``c = 2 λ_b G_b (γ'1 - b)``: the gradient off the support is ``C + r + c``."""
+        row_sum, col_sum = self.marginals(rows, cols, mass)
+        weight_a, weight_b = self.unbalanced
+        r, c = self.base
+        return r + 2.0 * weight_a * self.gram_a.times(row_sum), c + 2.0 * weight_b * self.gram_b.times(col_sum)
+
+    def slope(self, rows: Ints, cols: Ints) -> Floats:
+        """The linear term at the pairs."""
+        return self.gradient(self.base, rows, cols)
+
+    def gradient(self, fields: Fields, rows: Ints, cols: Ints) -> Floats:
+        """The gradient at pairs without mass."""
+        return self.cost.entries(rows, cols) + fields[0][rows] + fields[1][cols]
+
+    def gradient_rows(self, fields: Fields, first: int, last: int) -> Floats:
+        """The gradient at all pairs of some rows, as if without mass."""
+        return self.cost.rows(first, last) + fields[0][first:last, None] + fields[1]
+
+    def hessian(self, rows: Ints, cols: Ints, other_rows: Ints, other_cols: Ints) -> Floats:
+        """The quadratic term between two lists of pairs."""
+        weight_a, weight_b = self.unbalanced
+        block = 2.0 * weight_a * self.gram_a.block(rows, other_rows)
+        block += 2.0 * weight_b * self.gram_b.block(cols, other_cols)
+        same = (rows[:, None] == other_rows) & (cols[:, None] == other_cols)
+        block[same] += self.reg
+        return block
+
+
+def _weights(unbalanced: Any) -> tuple[float, float] | None:
+    """The weights of the two marginals; None for "auto"."""
+    if isinstance(unbalanced, str):
+        return _checks.choice("unbalanced", unbalanced, {"auto": None})  # type: ignore[no-any-return]
+    first, second = _pair("unbalanced", unbalanced, single=np.ndim(unbalanced) == 0)
+    return (
+        _checks.number("unbalanced", first, positive=True),
+        _checks.number("unbalanced", second, positive=True),
+    )
+
+
+def _pair(name: str, value: Any, *, single: bool) -> tuple[Any, Any]:
+    """One thing for both sides, or one each."""
+    if single:
+        return value, value
+    if len(value) != 2:
+        raise ValueError(f"{name} must be one for both sides or a pair, got {len(value)} of them")
+    return value[0], value[1]

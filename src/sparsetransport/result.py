@@ -1,0 +1,267 @@
+"""What a solve gives back: the plan, its value, how it came about and how good it must be."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._checks import Floats
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+Ints = NDArray[np.int64]
+
+
+class Status(Enum):
+    """Why a solve ended, in words."""
+
+    OPTIMAL = "no pair lowers the objective any further: this is the optimum without a budget"
+    BUDGET_USED = "the budget is used up"
+    LOCAL = "no pair that the budget still allows lowers the objective"
+    GAP_REACHED = "the certified gap is within the tolerance asked for"
+    GAP_OPEN = "nothing found lowers the objective, and the certified gap is above the tolerance asked for"
+    STOPPED = "the callback asked to stop"
+    ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Certificate(NamedTuple):
+    """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
+
+    ``potential_a`` and ``potential_b`` are the dual point that proves it.
+    """
+
+    value: float
+    lower_bound: float
+    potential_a: Any
+    potential_b: Any
+
+    @property
+    def gap(self) -> float:
+        """How much better than the plan the best one can be at the most."""
+        return self.value - self.lower_bound
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the objective."""
+        return self.gap / abs(self.value) if self.value else self.gap
+
+
+@dataclass(frozen=True)
+class Path:
+    """The steps of a solve.
+
+    ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the pair
+    ``pairs[k]``. Steps of the polish that exchange entries come last.
+    """
+
+    pairs: Ints  # (steps, 2)
+    objective: Floats
+    entries: Ints
+    gone: Ints = field(repr=False)  # (departures, 2)
+    gone_until: Ints = field(repr=False)  # (steps,)
+    start: tuple[tuple[int, int], ...] = field(repr=False, default=())
+    _restrict: "Callable[[Ints, Ints], Result] | None" = field(repr=False, default=None)
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+    def support_at(self, entries: int) -> list[tuple[int, int]]:
+        """The pairs in use at the step with the lowest objective among those with at most ``entries`` entries."""
+        within = np.flatnonzero(self.entries <= entries)
+        if not within.size:
+            return []
+        last = int(within[self.objective[within].argmin()])
+        support = dict.fromkeys(self.start)
+        first = 0
+        for pair, until in zip(self.pairs[: last + 1].tolist(), self.gone_until.tolist(), strict=False):
+            support[pair[0], pair[1]] = None
+            for lost in self.gone[first:until].tolist():
+                support.pop((lost[0], lost[1]), None)
+            first = until
+        return list(support)
+
+    def plan_at(self, entries: int) -> "Result":
+        """The plan that a budget of ``entries`` would have had on the way, solved exactly on its support."""
+        if entries < 0:
+            raise ValueError(f"entries must not be negative, got {entries}")
+        if self._restrict is None:
+            raise ValueError("this path was not kept together with its problem")
+        support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
+        return self._restrict(support[:, 0], support[:, 1])
+
+
+class Parts(NamedTuple):
+    """What the solver knows of a plan, as NumPy arrays; a result hands it out as the user's kind of array."""
+
+    rows: Ints
+    cols: Ints
+    mass: Floats
+    shape: tuple[int, int]
+    value: float
+    value_linear: float
+    marginals: tuple[Floats, Floats]
+    potentials: tuple[Floats, Floats]
+    points: tuple[Floats, Floats] | None
+
+
+@dataclass(frozen=True, repr=False)
+class Result:
+    """A sparse transport plan, its value and its proof. The names are those of POT's ``OTResult``.
+
+    Attributes
+    ----------
+    status : Status
+        Why the solve ended; ``str(status)`` is a sentence.
+    converged : bool
+        Are the masses optimal on their support?
+    kkt : float
+        The largest violation of the optimality conditions on the support, relative to the scale of the gradient.
+    path : Path
+        How the plan came about, step by step.
+    log : dict
+        Counters of the solve.
+
+    Examples
+    --------
+    >>> import sparsetransport as st
+    >>> res = st.solve([[0.0, 2.0], [2.0, 1.0]], [0.5, 0.5], [0.5, 0.5], budget=1, unbalanced=10.0, reg=0.1)
+    >>> res
+    Result(1 of 2x2 entries, value=5.002, the budget is used up)
+    >>> res.plan.round(3)
+    array([[0.499, 0.   ],
+           [0.   , 0.   ]])
+    """
+
+    status: Status
+    converged: bool
+    kkt: float
+    path: Path
+    log: dict[str, Any]
+    _parts: Parts
+    _give: Callable[[NDArray[Any]], Any]
+    _prove: Callable[[bool], Certificate]
+    _proofs: dict[bool, Certificate] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        m, n = self._parts.shape
+        return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {self.status})"
+
+    @property
+    def rows(self) -> Any:
+        """The row of every entry of the plan."""
+        return self._give(self._parts.rows)
+
+    @property
+    def cols(self) -> Any:
+        """The column of every entry of the plan."""
+        return self._give(self._parts.cols)
+
+    @property
+    def mass(self) -> Any:
+        """The mass of every entry of the plan."""
+        return self._give(self._parts.mass)
+
+    @property
+    def value(self) -> float:
+        """The objective, all terms."""
+        return self._parts.value
+
+    @property
+    def value_linear(self) -> float:
+        """The cost of transport alone."""
+        return self._parts.value_linear
+
+    @property
+    def sparse_plan(self) -> "scipy.sparse.coo_array":
+        """The plan as a SciPy sparse array."""
+        import scipy.sparse
+
+        parts = self._parts
+        return scipy.sparse.coo_array((parts.mass, (parts.rows, parts.cols)), shape=parts.shape)
+
+    @cached_property
+    def plan(self) -> Any:
+        """The plan as a dense array, built when it is first asked for."""
+        dense = np.zeros(self._parts.shape)
+        dense[self._parts.rows, self._parts.cols] = self._parts.mass
+        return self._give(dense)
+
+    @property
+    def marginals(self) -> tuple[Any, Any]:
+        """Row sums and column sums of the plan."""
+        return self.marginal_a, self.marginal_b
+
+    @property
+    def marginal_a(self) -> Any:
+        """Row sums of the plan."""
+        return self._give(self._parts.marginals[0])
+
+    @property
+    def marginal_b(self) -> Any:
+        """Column sums of the plan."""
+        return self._give(self._parts.marginals[1])
+
+    @property
+    def potentials(self) -> tuple[Any, Any]:
+        """Dual potentials: a pair without mass has the gradient ``C_ij - potential_a[i] - potential_b[j]``."""
+        return self.potential_a, self.potential_b
+
+    @property
+    def potential_a(self) -> Any:
+        """Dual potential of the first side."""
+        return self._give(self._parts.potentials[0])
+
+    @property
+    def potential_b(self) -> Any:
+        """Dual potential of the second side."""
+        return self._give(self._parts.potentials[1])
+
+    @property
+    def a_to_b(self) -> Any:
+        """Where each point of the first side goes on average; NaN for points without mass."""
+        return self._give(self._barycentres(self._parts.rows, self._parts.cols, 0, 1))
+
+    @property
+    def b_to_a(self) -> Any:
+        """Where each point of the second side comes from on average; NaN for points without mass."""
+        return self._give(self._barycentres(self._parts.cols, self._parts.rows, 1, 0))
+
+    def _barycentres(self, origin: Ints, destination: Ints, near: int, far: int) -> Floats:
+        parts = self._parts
+        if parts.points is None:
+            raise ValueError("a_to_b and b_to_a need points: call solve_sample")
+        total = np.zeros((parts.shape[near], parts.points[far].shape[1]))
+        np.add.at(total, origin, parts.mass[:, None] * parts.points[far][destination])
+        weight = parts.marginals[near][:, None]
+        return np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 0.0)
+
+    @property
+    def lower_bound(self) -> float:
+        """No plan within the budget has a lower objective: the best bound known so far, at first the cheap one."""
+        if not self._proofs:
+            self._proofs[False] = self._prove(False)
+        return max(proof.lower_bound for proof in self._proofs.values())
+
+    @property
+    def gap(self) -> float:
+        """How much better than this plan the best one can be at the most."""
+        return self.value - self.lower_bound
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the objective."""
+        return self.gap / abs(self.value) if self.value else self.gap
+
+    def certify(self) -> Certificate:
+        """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too."""
+        if True not in self._proofs:
+            self._proofs[True] = max(self._prove(True), self._prove(False), key=lambda proof: proof.lower_bound)
+        return self._proofs[True]

@@ -1,0 +1,385 @@
+"""Solve a transport problem with a budget: the functions that users call."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _checks, certificate
+from .inner.apgd import kkt_residual
+from .inner.solvers import SOLVERS, ActiveSet
+from .matroids import Counting, Limits, Matroid, Pair, Uniform, as_matroid, no_limits
+from .outer.engine import Engine, reverse_support
+from .outer.exchange import exchange
+from .outer.greedy import Greedy
+from .outer.loop import Callback, Outcome, Record, Rule, maximise
+from .outer.omp import OMP
+from .outer.residual import Residual, ResidualGreedy
+from .outer.stochastic import StochasticOMP
+from .problem import Problem
+from .result import Certificate, Parts, Result, Status
+
+Ints = NDArray[np.int64]
+METHODS: dict[str, type[Rule]] = {
+    "omp": OMP,
+    "stochastic": StochasticOMP,
+    "residual": Residual,
+    "greedy": Greedy,
+    "residual-greedy": ResidualGreedy,
+}
+_REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
+
+
+def solve(
+    C: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    kernels: Any = None,
+    budget: int | Matroid | None = None,
+    unbalanced: Any = "auto",
+    reg: float = 0.0,
+    method: str | Rule = "omp",
+    inner: str = "active_set",
+    reclaim: bool = True,
+    polish: bool | None = None,
+    gap_tol: float | None = None,
+    start: Result | Sequence[Pair] | None = None,
+    callback: Callback | None = None,
+    rng: Any = None,
+    tol: float | None = None,
+    max_iter: int | None = None,
+) -> Result:
+    r"""Solve transport with a budget of entries and soft marginals.
+
+    Minimises over plans :math:`\gamma \ge 0` whose entries stay within the budget
+
+    .. math::
+        \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a} + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b}
+        + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
+
+    Parameters
+    ----------
+    C : array of shape (m, n)
+        Costs. Negative entries are fine; ``+inf`` forbids a pair.
+    a, b : arrays of shape (m,) and (n,), optional
+        Masses of the two sides, not negative, of any total. Uniform with total one by default.
+    kernels : Gram matrix, kernel, or a pair of them, optional
+        What marginal errors are measured with: one for both sides or one each. `Delta` by default; `RBF`, `IMQ` and
+        `IMQv2` need points (see `solve_sample`).
+    budget : int, Matroid or None
+        At most so many entries in the whole plan; or `PerColumn`, `PerRow`, `Partition`, `Laminar`, an intersection such
+        as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
+    unbalanced : float, pair of floats, or "auto"
+        λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a hundred
+        times as bad as transporting everything at the mean cost.
+    reg : float
+        λ₂, the weight of the quadratic term. A positive one makes certificates tight.
+    method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
+        How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random pair of
+        the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule objects such as
+        ``StochasticOMP(eps=0.1)`` carry their parameters.
+    inner : {"active_set", "apgd"}
+        The solver on a support: exact, or the accelerated gradient of the paper.
+    reclaim : bool
+        Drop pairs whose mass came out zero and spend their budget again. False: the paper to the letter.
+    polish : bool, optional
+        Exchange entries for better pairs at the end. By default where ``reclaim`` is on and the inner solver is exact.
+    gap_tol : float, optional
+        Go on improving until the certified relative gap is below this or nothing helps; ``status`` says which.
+    start : Result or list of pairs, optional
+        Begin with this support.
+    callback : callable, optional
+        Called after each step with its index, pair, objective and number of entries; a true answer stops the solve.
+    rng : seed or numpy Generator, optional
+        For the random methods.
+    tol : float, optional
+        A gradient below this share of the problem's scale counts as zero: 1e-12, or 1e-6 for "apgd".
+    max_iter : int, optional
+        Limit of the inner solver; 1,000 for "apgd" by default.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> C = np.array([[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]])
+    >>> res = st.solve(C, [0.2, 0.5, 0.3], [0.4, 0.4, 0.2], budget=4, unbalanced=50.0, reg=0.1)
+    >>> [(int(i), int(j)) for i, j in zip(res.rows, res.cols)]
+    [(1, 1), (0, 0), (2, 2), (1, 0)]
+    >>> res.certify().relative_gap < 1e-6
+    True
+    """
+    problem = Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    return solve_problem(
+        problem,
+        budget=budget,
+        method=method,
+        inner=inner,
+        reclaim=reclaim,
+        polish=polish,
+        gap_tol=gap_tol,
+        start=start,
+        callback=callback,
+        rng=rng,
+        tol=tol,
+        max_iter=max_iter,
+        _give=_checks.same_kind(C, a, b),
+    )
+
+
+def solve_sample(
+    X: Any,
+    Y: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    cost: str = "sqeuclidean",
+    normalize_cost: bool = False,
+    kernels: Any = None,
+    unbalanced: Any = "auto",
+    reg: float = 0.0,
+    lazy: bool | None = None,
+    **options: Any,
+) -> Result:
+    """Solve transport with a budget between two point sets.
+
+    Parameters
+    ----------
+    X, Y : arrays of shape (m, d) and (n, d)
+        The points.
+    a, b : arrays of shape (m,) and (n,), optional
+        Masses, uniform by default.
+    cost : {"sqeuclidean", "euclidean", "cosine"}
+        The cost of moving a unit of mass.
+    normalize_cost : bool
+        Divide the costs by the largest one.
+    kernels : kernel, name, rule, Gram matrix, or a pair of them, optional
+        `RBF`, `IMQ`, `IMQv2` or `Delta`, or a rule for the bandwidth of an RBF: "median" (default) or "mean" of the
+        squared distances between the points of a side.
+    unbalanced, reg
+        As in `solve`.
+    lazy : bool, optional
+        Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
+        matrix would be larger than 400 MB.
+    **options
+        ``budget``, ``method`` and everything else as in `solve`.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(30, 2)), rng.normal(size=(25, 2)) + 1.0
+    >>> res = st.solve_sample(X, Y, budget=20)
+    >>> res.rows.size, res.sparse_plan.shape
+    (20, (30, 25))
+    """
+    problem = Problem.from_points(
+        X,
+        Y,
+        a,
+        b,
+        cost=cost,
+        normalize_cost=normalize_cost,
+        kernels=kernels,
+        unbalanced=unbalanced,
+        reg=reg,
+        lazy=lazy,
+    )
+    return solve_problem(problem, _give=_checks.same_kind(X, Y, a, b), **options)
+
+
+def solve_problem(
+    problem: Problem,
+    *,
+    budget: int | Matroid | None = None,
+    method: str | Rule = "omp",
+    inner: str = "active_set",
+    reclaim: bool = True,
+    polish: bool | None = None,
+    gap_tol: float | None = None,
+    start: Result | Sequence[Pair] | None = None,
+    callback: Callback | None = None,
+    rng: Any = None,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    _give: Any = None,
+) -> Result:
+    """Solve a `Problem`; the arguments are those of `solve`.
+
+    Examples
+    --------
+    >>> import sparsetransport as st
+    >>> problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]])
+    >>> st.solve_problem(problem, budget=st.PerColumn(1)).rows
+    array([0, 1])
+    """
+    matroid = as_matroid(budget)
+    limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
+    rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
+    if not hasattr(rule, "select"):
+        raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
+    solver = _checks.choice("inner", inner, SOLVERS)
+    tol = (1e-12 if inner == "active_set" else 1e-6) if tol is None else _checks.number("tol", tol, positive=True)
+    max_iter = None if max_iter is None else _checks.positive_int("max_iter", max_iter)
+    gap_tol = None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True)
+    first = _start(start, problem.shape)
+    polish = reclaim and inner == "active_set" if polish is None else polish
+    counting = matroid is None or isinstance(matroid, Counting)
+
+    if isinstance(rule, OMP) and reclaim and inner == "active_set" and counting:
+        outcome = _run(problem, limits, first, tol, callback, polish=polish, thorough=gap_tol is not None)
+    else:
+        outcome = maximise(
+            problem,
+            matroid,
+            rule,
+            inner=solver(problem, tol, max_iter),
+            reclaim=reclaim,
+            rng=np.random.default_rng(rng),
+            tol=tol,
+            start=first,
+            callback=callback,
+        )
+        if polish and outcome.status is not Status.STOPPED:
+            outcome = _polish(problem, matroid, limits, outcome, tol, thorough=gap_tol is not None)
+
+    prover = _Prover(problem, limits, tol)
+    result = _result(problem, outcome, prover, first, _give or (lambda array: array))
+    if gap_tol is not None and outcome.status is not Status.STOPPED:
+        result = _close_gap(problem, limits, result, prover, gap_tol, tol, counting=counting)
+    return result
+
+
+def _run(
+    problem: Problem,
+    limits: Limits,
+    first: Sequence[Pair],
+    tol: float,
+    callback: Callback | None = None,
+    *,
+    polish: bool,
+    thorough: bool,
+) -> Outcome:
+    """The compiled loop from start to end."""
+    engine = Engine(problem, limits, tol=tol, callback=callback)
+    status = engine.grow(first)
+    if polish:
+        engine.polish(thorough=thorough)
+    return engine.outcome(status)
+
+
+def _polish(
+    problem: Problem, matroid: Matroid | None, limits: Limits, outcome: Outcome, tol: float, *, thorough: bool
+) -> Outcome:
+    """Exchange entries of a plan that the general loop made, and keep its steps."""
+    if matroid is not None and not isinstance(matroid, Counting):
+        return exchange(problem, matroid, outcome, tol)
+    support = list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True))
+    better = _run(problem, limits, support, tol, polish=True, thorough=thorough)
+    return better._replace(record=outcome.record.followed_by(better.record, skip=len(support)))
+
+
+def _close_gap(
+    problem: Problem, limits: Limits, result: Result, prover: "_Prover", gap_tol: float, tol: float, *, counting: bool
+) -> Result:
+    """Prove the plan good enough, or look for a better one by reverse greedy and say whether that one is."""
+    if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
+        return replace(result, status=Status.GAP_REACHED)
+    if counting and prover.full.rows.size <= _REVERSE_UP_TO:
+        support = reverse_support(problem, limits, prover.full)
+        outcome = _run(problem, limits, support, tol, polish=True, thorough=True)
+        other = _result(problem, outcome, prover, [], result._give)
+        if other.value < result.value:
+            result = other
+            result.certify()
+    return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
+
+
+class _Prover:
+    """Certificates for plans of one problem and budget; the plan without a budget is solved when first needed."""
+
+    def __init__(self, problem: Problem, limits: Limits, tol: float) -> None:
+        self.problem, self.limits, self.tol = problem, limits, tol
+
+    @cached_property
+    def full(self) -> Outcome:
+        """The optimum without a budget."""
+        return _run(self.problem, no_limits(self.problem.shape), [], self.tol, polish=False, thorough=False)
+
+    def __call__(self, parts: Parts, tight: bool) -> Certificate:
+        """The cheap or the tight bound for a plan."""
+        problem = self.problem
+        if problem.reg == 0.0:
+            full = self.full
+            r, c = problem.fields(full.rows, full.cols, full.mass)
+            return Certificate(parts.value, problem.value(full.rows, full.cols, full.mass), -r, -c)
+        bound, u, v = certificate.cheap_bound(problem, self.limits, parts.rows, parts.cols, parts.mass)
+        if tight:
+            row_sum, col_sum = problem.marginals(self.full.rows, self.full.cols, self.full.mass)
+            starts = [(u, v), (problem.a - row_sum, problem.b - col_sum)]
+            bound, u, v = certificate.tight_bound(problem, self.limits, starts)
+        weight_a, weight_b = problem.unbalanced
+        alpha, beta = 2.0 * weight_a * problem.gram_a.times(u), 2.0 * weight_b * problem.gram_b.times(v)
+        return Certificate(parts.value, bound, alpha, beta)
+
+
+def _result(problem: Problem, outcome: Outcome, prover: _Prover, start: list[Pair], give: Any) -> Result:
+    """An outcome as users see it: entries with mass only."""
+    kept = outcome.mass > 0.0
+    rows, cols, mass = outcome.rows[kept], outcome.cols[kept], outcome.mass[kept]
+    r, c = problem.fields(rows, cols, mass)
+    marginals = problem.marginals(rows, cols, mass)
+    linear = float(problem.cost.entries(rows, cols) @ mass)
+    missed = 0.5 * float(r @ (marginals[0] - problem.a) + c @ (marginals[1] - problem.b))
+    value = linear + missed + 0.5 * problem.reg * float(mass @ mass)
+    parts = Parts(rows, cols, mass, problem.shape, value, linear, marginals, (-r, -c), problem.points)
+    gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
+    residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
+    status = outcome.status if problem.cost.has_pairs else Status.ALL_FORBIDDEN
+    if not outcome.converged:
+        warnings.warn(
+            f"the inner solver stopped at a relative KKT residual of {residual:.2g}: raise max_iter or tol",
+            _checks.ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    def restrict(some_rows: Ints, some_cols: Ints) -> Result:
+        solution = ActiveSet(problem).solve(some_rows, some_cols, np.zeros(len(some_rows)))
+        there = Outcome(some_rows, some_cols, solution.mass, Status.BUDGET_USED, Record(), solution.converged)
+        limits = Uniform(max(len(some_rows), 1)).limits(problem.shape)
+        return _result(problem, there, _Prover(problem, limits, prover.tol), [], give)
+
+    return Result(
+        status,
+        outcome.converged,
+        residual,
+        outcome.record.path(start, restrict),
+        {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg},
+        parts,
+        give,
+        partial(prover, parts),
+    )
+
+
+def _start(start: Result | Sequence[Pair] | None, shape: tuple[int, int]) -> list[Pair]:
+    """The pairs to begin with."""
+    if start is None:
+        return []
+    if isinstance(start, Result):
+        pairs = np.stack([start._parts.rows, start._parts.cols], axis=1)
+    else:
+        pairs = np.asarray(start, np.int64).reshape(-1, 2)
+    if pairs.size and (pairs.min() < 0 or (pairs >= shape).any()):
+        raise ValueError(f"start must hold pairs of a plan of shape {shape}, got {tuple(pairs.max(axis=0).tolist())}")
+    return [(int(i), int(j)) for i, j in pairs]
