@@ -30,7 +30,7 @@ def _to_numpy(value: Any) -> NDArray[Any]:
 
 
 def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> Floats:
-    """``value`` as a contiguous float64 array: numbers only, not empty, no NaN, no ``-inf`` (``+inf`` if ``infinite``)."""
+    """``value`` as a contiguous float64 array: not empty, no NaN, no ``-inf``, ``+inf`` only if ``infinite``."""
     try:
         array = _to_numpy(value)
     except ValueError as error:

@@ -1,7 +1,7 @@
 r"""Proofs of quality: bounds below which no plan within the budget can get.
 
-With ``reg`` λ₂ > 0 every pair of potentials gives a bound (Lemma 3.4 of the paper). For :math:`\alpha = 2\lambda_a G_a u`
-and :math:`\beta = 2\lambda_b G_b v`
+With ``reg`` λ₂ > 0 every pair of potentials gives a bound (Lemma 3.4 of the paper). For :math:`\alpha = 2\lambda_a
+G_a u` and :math:`\beta = 2\lambda_b G_b v`
 
 .. math::
     D(u, v) = \langle\alpha, a\rangle + \langle\beta, b\rangle - \lambda_a u^\top G_a u - \lambda_b v^\top G_b v
@@ -27,6 +27,7 @@ from .problem import Problem
 Ints = NDArray[np.int64]
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
 _BLOCK = 256
+_ASCEND_UP_TO = 4000  # points a side, since the ascent factorises the Gram matrices
 
 
 def conjugates(problem: Problem, limits: Limits) -> list[Conjugate]:
@@ -52,7 +53,6 @@ def _wishes(problem: Problem, alpha: Floats, beta: Floats) -> Iterator[tuple[int
 
 def _whole(problem: Problem, count: int, alpha: Floats, beta: Floats) -> tuple[float, Floats, Floats]:
     """The ``count`` largest of the whole plan."""
-    m, n = problem.shape
     rows, cols, top = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     for first, wish in _wishes(problem, alpha, beta):
         floor = top.min() if top.size == count else 0.0
@@ -62,7 +62,7 @@ def _whole(problem: Problem, count: int, alpha: Floats, beta: Floats) -> tuple[f
         if top.size > count:
             keep = np.argpartition(top, top.size - count)[top.size - count :]
             rows, cols, top = rows[keep], cols[keep], top[keep]
-    return 0.5 * float(top @ top), np.bincount(rows, top, m), np.bincount(cols, top, n)
+    return 0.5 * float(top @ top), *problem.marginals(rows, cols, top)
 
 
 def _by_line(
@@ -101,7 +101,6 @@ def _by_label(
     problem: Problem, layer: NDArray[np.int32], capacity: Ints, alpha: Floats, beta: Floats
 ) -> tuple[float, Floats, Floats]:
     """The largest of every labelled group; pairs in no group count in full."""
-    m, n = problem.shape
     wish = np.concatenate([block for _, block in _wishes(problem, alpha, beta)])
     rows, cols = np.nonzero(wish)
     top, label = wish[rows, cols], layer[rows, cols]
@@ -110,7 +109,7 @@ def _by_label(
     rank = np.arange(len(top)) - np.searchsorted(label, label)
     keep = (label < 0) | (rank < capacity[label]) if len(capacity) else np.ones(len(top), bool)
     rows, cols, top = rows[keep], cols[keep], top[keep]
-    return 0.5 * float(top @ top), np.bincount(rows, top, m), np.bincount(cols, top, n)
+    return 0.5 * float(top @ top), *problem.marginals(rows, cols, top)
 
 
 def dual_value(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> float:
@@ -130,24 +129,28 @@ def cheap_bound(problem: Problem, limits: Limits, rows: Ints, cols: Ints, mass: 
 
 
 def tight_bound(problem: Problem, limits: Limits, starts: list[tuple[Floats, Floats]]) -> tuple[float, Floats, Floats]:
-    """The best bound found by maximising the dual, for each part of the budget, from the best start: ``(bound, u, v)``."""
+    """The best bound that maximising the dual finds, over all parts of the budget: ``(bound, u, v)``."""
     found = []
     for conjugate in conjugates(problem, limits):
         values = [dual_value(problem, conjugate, u, v) for u, v in starts]
         best = int(np.argmax(values))
-        found.append(max((values[best], *starts[best]), _ascend(problem, conjugate, *starts[best]), key=lambda one: one[0]))
+        found.append((values[best], *starts[best]))
+        if max(problem.shape) <= _ASCEND_UP_TO:
+            found.append(_ascend(problem, conjugate, *starts[best]))
     return max(found, key=lambda one: one[0])
 
 
 def _ascend(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
     r"""Maximise the dual by L-BFGS.
 
-    With :math:`G = RR^\top` and :math:`y = \sqrt{2\lambda}R^\top u` the quadratic terms become :math:`\tfrac12|y|^2`, however
-    badly conditioned the Gram matrices are.
+    With :math:`G = RR^\top` and :math:`y = \sqrt{2\lambda}R^\top u` the quadratic terms become :math:`\tfrac12|y|^2`,
+    however badly conditioned the Gram matrices are.
     """
     from scipy.optimize import minimize
 
-    sides = [_Side(gram, weight) for gram, weight in zip((problem.gram_a, problem.gram_b), problem.unbalanced, strict=True)]
+    sides = [
+        _Side(gram, weight) for gram, weight in zip((problem.gram_a, problem.gram_b), problem.unbalanced, strict=True)
+    ]
     m = len(u)
 
     def descend(x: Floats) -> tuple[float, Floats]:
@@ -161,7 +164,7 @@ def _ascend(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> tup
 
     begin = np.concatenate([sides[0].enter(u), sides[1].enter(v)])
     options = {"maxiter": 1000, "maxfun": 2000, "ftol": 1e-15, "gtol": 1e-13, "maxcor": 20}
-    found = minimize(descend, begin, jac=True, method="L-BFGS-B", options=options)
+    found = minimize(descend, begin, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
     # What is reported is evaluated anew from u and v, so that no rounding of the change of variables is in it.
     u, v = sides[0].leave(found.x[:m]), sides[1].leave(found.x[m:])
     return dual_value(problem, conjugate, u, v), u, v
@@ -180,15 +183,15 @@ class _Side:
 
     def enter(self, u: Floats) -> Floats:
         """``y`` of ``u``."""
-        return self.factor * (u if self.vectors is None else self.root * (self.vectors.T @ u))
+        return np.asarray(self.factor * (u if self.vectors is None else self.root * (self.vectors.T @ u)))
 
     def leave(self, y: Floats) -> Floats:
         """``u`` of ``y``."""
-        return (y if self.vectors is None else self.vectors @ (y / self.root)) / self.factor
+        return np.asarray((y if self.vectors is None else self.vectors @ (y / self.root)) / self.factor)
 
     def potential(self, y: Floats) -> Floats:
         """``α`` of ``y``."""
-        return self.factor * (y if self.vectors is None else self.vectors @ (self.root * y))
+        return np.asarray(self.factor * (y if self.vectors is None else self.vectors @ (self.root * y)))
 
     def pull(self, residual: Floats) -> Floats:
         """The gradient with respect to ``y`` from the one with respect to ``α``."""
@@ -200,12 +203,14 @@ def guarantee(problem: Problem, method: str = "omp", *, eps: float = 0.01, budge
 
     With :math:`F(S) = U(0) - \min_{\mathrm{supp}\,\gamma \subseteq S} U(\gamma)` and the submodularity ratio
     :math:`\alpha = u / \tilde U_1`: greedy and OMP reach :math:`1 - e^{-\alpha}` on a whole-plan budget, stochastic OMP
-    :math:`1 - e^{-\alpha} - \varepsilon` in expectation (Lemma 3.2), the residual random rules :math:`(1 + 1/\alpha)^{-2}`
-    in expectation on any matroid (Lemma 3.3). The constants are :math:`u = \lambda_2`, the strong convexity that the
-    quadratic term guarantees, and :math:`\tilde U_1 = \max_s H_{ss}`, the largest curvature along one pair.
+    :math:`1 - e^{-\alpha} - \varepsilon` in expectation (Lemma 3.2), the residual random rules :math:`(1 +
+    1/\alpha)^{-2}` in expectation on any matroid (Lemma 3.3). The constants are :math:`u = \lambda_2`, the strong
+    convexity that the quadratic term guarantees, and :math:`\tilde U_1 = \max_s H_{ss}`, the largest curvature along
+    one pair.
 
-    The paper states a positive :math:`u` for λ₂ = 0 too. That cannot be: moving mass around a 2×2 cycle of the plan changes
-    no marginal, so the objective is flat along it, and the guarantee here is 0. Certificates (`Result.gap`) say more.
+    The paper states a positive :math:`u` for λ₂ = 0 too. That cannot be: moving mass around a 2×2 cycle of the plan
+    changes no marginal, so the objective is flat along it, and the guarantee here is 0. Certificates (`Result.gap`)
+    say more.
 
     Parameters
     ----------

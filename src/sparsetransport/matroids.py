@@ -74,7 +74,7 @@ class _Both(Matroid):
 
 
 class Limits(NamedTuple):
-    """What a counting budget allows on a plan of a given shape: capacities of the whole, of rows, columns and groups."""
+    """What a counting budget allows on a plan: capacities of the whole, of rows, of columns and of groups."""
 
     total: int
     rows: Ints  # (m,)
@@ -118,11 +118,6 @@ class Counting(Matroid):
     @abstractmethod
     def limits(self, shape: Shape) -> Limits:
         """The capacities on a plan of this shape; errors and warnings about them come from here."""
-
-    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
-        shape = (max(i for i, _ in [*support, pair]) + 1, max(j for _, j in [*support, pair]) + 1)
-        return bool(free(self.limits(shape), support, np.array([pair[0]]), np.array([pair[1]]))[0])
 
 
 def free(limits: Limits, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDArray[np.bool_]:
@@ -181,6 +176,10 @@ class Uniform(Counting):
         """The capacities on a plan of this shape."""
         return no_limits(shape)._replace(total=int(_capacities("budget", self.k, 1, shape[0] * shape[1])[0]))
 
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``?"""
+        return len(support) < self.k
+
 
 class PerColumn(Counting):
     """At most ``k`` entries in every column, or ``k[j]`` in column ``j``.
@@ -203,6 +202,11 @@ class PerColumn(Counting):
         """The capacities on a plan of this shape."""
         return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0]))
 
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``?"""
+        capacity = self.k[pair[1]] if np.ndim(self.k) else self.k
+        return bool(sum(held[1] == pair[1] for held in support) < capacity)
+
 
 class PerRow(Counting):
     """At most ``k`` entries in every row, or ``k[i]`` in row ``i``.
@@ -224,6 +228,11 @@ class PerRow(Counting):
     def limits(self, shape: Shape) -> Limits:
         """The capacities on a plan of this shape."""
         return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1]))
+
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``?"""
+        capacity = self.k[pair[0]] if np.ndim(self.k) else self.k
+        return bool(sum(held[0] == pair[0] for held in support) < capacity)
 
 
 class Partition(Counting):
@@ -264,15 +273,15 @@ class Partition(Counting):
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """May ``pair`` be added to ``support``?"""
-        limits = self.limits((self.labels.shape[0], self.labels.shape[1]))
-        return bool(free(limits, support, np.array([pair[0]]), np.array([pair[1]]))[0])
+        group = self.labels[pair]
+        return bool(group < 0 or sum(self.labels[held] == group for held in support) < self._caps[group])
 
 
 class Intersection(Counting):
     """Several counting budgets at once: ``PerRow(1) & PerColumn(1)``.
 
-    In general no matroid any more: the greedy methods stay feasible, and the bounds hold, but the a-priori guarantees of
-    the paper do not apply.
+    In general no matroid any more: the greedy methods stay feasible, and the bounds hold, but the a-priori guarantees
+    of the paper do not apply.
 
     Examples
     --------
@@ -333,7 +342,7 @@ class Laminar(Intersection):
     def limits(self, shape: Shape) -> Limits:
         """The capacities on a plan of this shape."""
         limits = super().limits(shape)
-        layers = [layer for layer in limits.labels]
+        layers: list[NDArray[Any]] = list(limits.labels)
         if limits.rows.min() < UNLIMITED:
             layers.append(np.broadcast_to(np.arange(shape[0])[:, None], shape))
         if limits.cols.min() < UNLIMITED:

@@ -25,9 +25,17 @@ class Quadratic(Protocol):
     computes once, for the present masses, what the gradients need.
     """
 
-    shape: tuple[int, int]
-    constant: float
-    scale: float
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the grid."""
+
+    @property
+    def constant(self) -> float:
+        """The function without any mass."""
+
+    @property
+    def scale(self) -> float:
+        """The size of a typical gradient, against which small ones count as zero."""
 
     def slope(self, rows: Ints, cols: Ints) -> Floats:
         """The linear term at the pairs."""
@@ -47,7 +55,9 @@ class Quadratic(Protocol):
 
 @dataclass(frozen=True)
 class Problem:
-    r"""Transport with soft marginals: minimise over plans :math:`\gamma \ge 0`
+    r"""Transport with soft marginals.
+
+    The objective of a plan :math:`\gamma \ge 0` is
 
     .. math::
         U(\gamma) = \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
@@ -161,7 +171,7 @@ class Problem:
     def marginals(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """Row and column sums of a sparse plan."""
         m, n = self.shape
-        return np.bincount(rows, mass, m), np.bincount(cols, mass, n)
+        return _sums(rows, mass, m), _sums(cols, mass, n)
 
     def value(self, rows: Ints, cols: Ints, mass: Floats) -> float:
         """The objective of a sparse plan, from its definition."""
@@ -199,6 +209,11 @@ class Problem:
         same = (rows[:, None] == other_rows) & (cols[:, None] == other_cols)
         block[same] += self.reg
         return block
+
+
+def _sums(index: Ints, mass: Floats, size: int) -> Floats:
+    """The mass at every index; floats even where there is none."""
+    return np.bincount(index, mass, size).astype(np.float64, copy=False)
 
 
 def _weights(unbalanced: Any) -> tuple[float, float] | None:

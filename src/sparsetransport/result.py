@@ -58,8 +58,8 @@ class Certificate(NamedTuple):
 class Path:
     """The steps of a solve.
 
-    ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the pair
-    ``pairs[k]``. Steps of the polish that exchange entries come last.
+    ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the
+    pair ``pairs[k]``. Steps of the polish that exchange entries come last.
     """
 
     pairs: Ints  # (steps, 2)
@@ -67,8 +67,8 @@ class Path:
     entries: Ints
     gone: Ints = field(repr=False)  # (departures, 2)
     gone_until: Ints = field(repr=False)  # (steps,)
-    start: tuple[tuple[int, int], ...] = field(repr=False, default=())
-    _restrict: "Callable[[Ints, Ints], Result] | None" = field(repr=False, default=None)
+    start: tuple[tuple[int, int], ...] = field(repr=False)
+    _restrict: "Callable[[Ints, Ints], Result]" = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.objective)
@@ -92,8 +92,6 @@ class Path:
         """The plan that a budget of ``entries`` would have had on the way, solved exactly on its support."""
         if entries < 0:
             raise ValueError(f"entries must not be negative, got {entries}")
-        if self._restrict is None:
-            raise ValueError("this path was not kept together with its problem")
         support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
         return self._restrict(support[:, 0], support[:, 1])
 

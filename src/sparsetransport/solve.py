@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,17 +72,17 @@ def solve(
         What marginal errors are measured with: one for both sides or one each. `Delta` by default; `RBF`, `IMQ` and
         `IMQv2` need points (see `solve_sample`).
     budget : int, Matroid or None
-        At most so many entries in the whole plan; or `PerColumn`, `PerRow`, `Partition`, `Laminar`, an intersection such
-        as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
+        At most so many entries in the whole plan; or `PerColumn`, `PerRow`, `Partition`, `Laminar`, an intersection
+        such as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
     unbalanced : float, pair of floats, or "auto"
-        λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a hundred
-        times as bad as transporting everything at the mean cost.
+        λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a
+        hundred times as bad as transporting everything at the mean cost.
     reg : float
         λ₂, the weight of the quadratic term. A positive one makes certificates tight.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
-        How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random pair of
-        the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule objects such as
-        ``StochasticOMP(eps=0.1)`` carry their parameters.
+        How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
+        pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
+        objects such as ``StochasticOMP(eps=0.1)`` carry their parameters.
     inner : {"active_set", "apgd"}
         The solver on a support: exact, or the accelerated gradient of the paper.
     reclaim : bool
@@ -255,7 +255,7 @@ def solve_problem(
             outcome = _polish(problem, matroid, limits, outcome, tol, thorough=gap_tol is not None)
 
     prover = _Prover(problem, limits, tol)
-    result = _result(problem, outcome, prover, first, _give or (lambda array: array))
+    result = _result(problem, outcome, prover, _give or (lambda array: array))
     if gap_tol is not None and outcome.status is not Status.STOPPED:
         result = _close_gap(problem, limits, result, prover, gap_tol, tol, counting=counting)
     return result
@@ -273,7 +273,8 @@ def _run(
 ) -> Outcome:
     """The compiled loop from start to end."""
     engine = Engine(problem, limits, tol=tol, callback=callback)
-    status = engine.grow(first)
+    engine.seed(first)
+    status = engine.grow()
     if polish:
         engine.polish(thorough=thorough)
     return engine.outcome(status)
@@ -285,21 +286,26 @@ def _polish(
     """Exchange entries of a plan that the general loop made, and keep its steps."""
     if matroid is not None and not isinstance(matroid, Counting):
         return exchange(problem, matroid, outcome, tol)
-    support = list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True))
-    better = _run(problem, limits, support, tol, polish=True, thorough=thorough)
-    return better._replace(record=outcome.record.followed_by(better.record, skip=len(support)))
+    engine = Engine(problem, limits, tol=tol)
+    engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)))
+    engine.record = outcome.record  # the steps that led here, and from here on those of the polish
+    status = engine.grow()
+    engine.polish(thorough=thorough)
+    return engine.outcome(status)._replace(start=outcome.start)
 
 
 def _close_gap(
     problem: Problem, limits: Limits, result: Result, prover: "_Prover", gap_tol: float, tol: float, *, counting: bool
 ) -> Result:
     """Prove the plan good enough, or look for a better one by reverse greedy and say whether that one is."""
+    if result.status in (Status.OPTIMAL, Status.ALL_FORBIDDEN):
+        return result
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
     if counting and prover.full.rows.size <= _REVERSE_UP_TO:
         support = reverse_support(problem, limits, prover.full)
         outcome = _run(problem, limits, support, tol, polish=True, thorough=True)
-        other = _result(problem, outcome, prover, [], result._give)
+        other = _result(problem, outcome, prover, result._give)
         if other.value < result.value:
             result = other
             result.certify()
@@ -334,7 +340,7 @@ class _Prover:
         return Certificate(parts.value, bound, alpha, beta)
 
 
-def _result(problem: Problem, outcome: Outcome, prover: _Prover, start: list[Pair], give: Any) -> Result:
+def _result(problem: Problem, outcome: Outcome, prover: _Prover, give: Any) -> Result:
     """An outcome as users see it: entries with mass only."""
     kept = outcome.mass > 0.0
     rows, cols, mass = outcome.rows[kept], outcome.cols[kept], outcome.mass[kept]
@@ -356,19 +362,23 @@ def _result(problem: Problem, outcome: Outcome, prover: _Prover, start: list[Pai
 
     def restrict(some_rows: Ints, some_cols: Ints) -> Result:
         solution = ActiveSet(problem).solve(some_rows, some_cols, np.zeros(len(some_rows)))
-        there = Outcome(some_rows, some_cols, solution.mass, Status.BUDGET_USED, Record(), solution.converged)
+        there = Outcome(some_rows, some_cols, solution.mass, Status.BUDGET_USED, (), Record(), solution.converged)
         limits = Uniform(max(len(some_rows), 1)).limits(problem.shape)
-        return _result(problem, there, _Prover(problem, limits, prover.tol), [], give)
+        return _result(problem, there, _Prover(problem, limits, prover.tol), give)
+
+    def prove(tight: bool) -> Certificate:
+        proof = prover(parts, tight)
+        return proof._replace(potential_a=give(proof.potential_a), potential_b=give(proof.potential_b))
 
     return Result(
         status,
         outcome.converged,
         residual,
-        outcome.record.path(start, restrict),
+        outcome.record.path(outcome.start, restrict),
         {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg},
         parts,
         give,
-        partial(prover, parts),
+        prove,
     )
 
 

@@ -23,8 +23,8 @@ BLOCK = 64  # rows of a lazy cost that exist at one time
 class Cost(NamedTuple):
     """Costs between two point sets: ``matrix`` where there is one, else a formula of ``x @ y``.
 
-    For distances ``x`` has rows ``(-2 x_i, |x_i|^2, 1)`` and ``y`` columns ``(y_j, 1, |y_j|^2)``, so that the product is the
-    squared distance.
+    For distances ``x`` has rows ``(-2 x_i, |x_i|^2, 1)`` and ``y`` columns ``(y_j, 1, |y_j|^2)``, so that the product
+    is the squared distance.
     """
 
     kind: int
@@ -59,7 +59,7 @@ def cost_block(cost: Cost, first: int, last: int) -> Floats:
     if cost.kind == MATRIX:
         return cost.matrix[first:last]
     block = np.dot(cost.x[first:last], cost.y)
-    for i in range(last - first):
+    for i in range(block.shape[0]):
         for j in range(block.shape[1]):
             block[i, j] = _cost_value(cost.kind, cost.scale, block[i, j])
     return block

@@ -1,5 +1,6 @@
 """Kernels between the points of one side: what makes marginal errors at close points forgivable."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from .._checks import Floats
 from . import _entries
 from .costs import squared_distances
 
-_RULES = {"median": np.median, "mean": np.mean}
+_RULES: dict[str, Callable[[Floats], Any]] = {"median": np.median, "mean": np.mean}
 _SAMPLE = 2000  # a bandwidth rule looks at no more points than this
 
 

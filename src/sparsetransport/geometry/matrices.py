@@ -63,7 +63,9 @@ class Cost:
         """Some columns, as an array of shape (m, how many)."""
         if not self.is_lazy:
             return self.compiled.matrix[:, which]
-        return _entries.cost_block(self.compiled._replace(y=np.ascontiguousarray(self.compiled.y[:, which])), 0, self.shape[0])
+        return _entries.cost_block(
+            self.compiled._replace(y=np.ascontiguousarray(self.compiled.y[:, which])), 0, self.shape[0]
+        )
 
     def entries(self, rows: Ints, cols: Ints) -> Floats:
         """The entries at the given pairs."""
@@ -144,11 +146,10 @@ class Gram:
 
     def block(self, rows: Ints, cols: Ints) -> Floats:
         """The matrix between two lists of points."""
-        rows, cols = np.asarray(rows, np.int64), np.asarray(cols, np.int64)
         if self.kind == _entries.DELTA:
-            return (rows[:, None] == cols[None, :]).astype(np.float64)
+            return np.asarray(rows[:, None] == cols[None, :], np.float64)
         if self.kind == _entries.DENSE:
-            return self.matrix[np.ix_(rows, cols)]
+            return np.asarray(self.matrix[np.ix_(rows, cols)])
         return _entries.gram_block(self.kind, self.bandwidth, self.points, rows, cols)
 
     def times(self, vector: Floats) -> Floats:
@@ -156,7 +157,7 @@ class Gram:
         if self.kind == _entries.DELTA:
             return vector.copy()
         if self.kind == _entries.DENSE:
-            return self.matrix @ vector
+            return np.asarray(self.matrix @ vector)
         used = np.flatnonzero(vector)
         result = np.zeros(self.size)
         everything = np.arange(self.size)

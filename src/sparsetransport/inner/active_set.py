@@ -174,13 +174,12 @@ def drop(factor: Factor, position: int) -> None:
 
 
 @kernel
-def gains(
-    factor: Factor, spare: Factor, coupling: Floats, diagonal: Floats, slope: Floats, gradient: Floats
-) -> Floats:
+def gains(factor: Factor, spare: Factor, coupling: Floats, diagonal: Floats, slope: Floats, gradient: Floats) -> Floats:
     """By how much each of several new entries alone would lower the objective; ``inf`` where without bound.
 
-    ``coupling`` has a row for each of them; ``spare`` has room for one entry more than ``factor``. Where no present entry
-    turns negative the gain is ``g^2 / 2s``, with ``s`` the Schur complement; elsewhere the entry is added to a copy.
+    ``coupling`` has a row for each of them; ``spare`` has room for one entry more than ``factor``. Where no present
+    entry turns negative the gain is ``g^2 / 2s``, with ``s`` the Schur complement; elsewhere the entry is added to a
+    copy.
     """
     size = factor.size[0]
     result = np.zeros(diagonal.size)

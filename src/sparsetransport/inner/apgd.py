@@ -62,8 +62,8 @@ def kkt_residual(gradient: Floats, x: Floats) -> float:
 def apgd(hessian: Floats, slope: Floats, start: Floats, tol: float, max_iter: int) -> tuple[Floats, float, int]:
     """Minimise ``½ x'Hx + f'x`` over ``x >= 0`` with step ``1/L``: ``(x, KKT residual, iterations)``.
 
-    The gradient is taken at the extrapolated point; being linear, it follows from the gradients at the last two iterates,
-    so one product with ``H`` an iteration gives the step and the residual.
+    The gradient is taken at the extrapolated point; being linear, it follows from the gradients at the last two
+    iterates, so one product with ``H`` an iteration gives the step and the residual.
     """
     size = slope.size
     x = start.copy()

@@ -63,6 +63,8 @@ class Work(NamedTuple):
     link: Ints  # (capacity,) next one in the same row
     best: Floats  # (DEPTH + 1, n) smallest gradients of a column; at last, scratch for one row of the cost
     where: Ints  # (DEPTH, n) their rows
+    pool: Ints  # (2, POOL) rows and columns of pooled pairs
+    pool_state: Floats  # (3,) pairs in the pool, additions it is still good for, smallest gradient it left out
 
 
 class Trace(NamedTuple):
@@ -103,6 +105,8 @@ def new_work(data: Data, capacity: int, left: Ints) -> Work:
         np.zeros(capacity, np.int64),
         np.zeros((DEPTH + 1, n)),
         np.zeros((DEPTH, n), np.int64),
+        np.zeros((2, POOL), np.int64),
+        np.zeros(3),
     )
 
 
@@ -110,7 +114,8 @@ def new_work(data: Data, capacity: int, left: Ints) -> Work:
 def copy_work(source: Work, destination: Work) -> None:
     """Make ``destination`` the same as ``source``, scratch aside."""
     copy_factor(source.factor, destination.factor)
-    destination.left[:] = source.left
+    for k in range(source.left.size):
+        destination.left[k] = source.left[k]
 
 
 @small_kernel
@@ -267,9 +272,8 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
         if counted and work.left[1 + i] <= 0:
             continue
         value = cost_entry(data.cost, i, j) + work.r[i]
-        if value < smallest:
-            if (not counted or is_free(work.left, data.labels, i, j)) and not _holds(work, i, j):
-                smallest, row = value, i
+        if value < smallest and not _holds(work, i, j) and (not counted or is_free(work.left, data.labels, i, j)):
+            smallest, row = value, i
     return row
 
 
@@ -277,11 +281,12 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
 def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The free pair with the smallest gradient: ``(gradient, row, column)``."""
     scan_columns(data, work, True)
-    m, value, column = data.base_r.size, np.inf, -1
-    for j in range(data.base_c.size):
+    m, n = data.base_r.size, data.base_c.size
+    value, column = np.inf, n
+    for j in range(n):
         if work.left[1 + m + j] > 0 and work.best[0, j] + work.c[j] < value:
             value, column = work.best[0, j] + work.c[j], j
-    if column < 0:
+    if column == n:
         return value, -1, -1
     return value, find_row(data, work, column, True), column
 
@@ -312,7 +317,6 @@ def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
     labelled = data.labels.shape[0] > 0
     best, where, line = work.best, work.where, work.best[DEPTH]
     best[:DEPTH] = np.inf
-    last_best = best[DEPTH - 1]
     for first in range(0, m, BLOCK):
         last = min(first + BLOCK, m)
         block = cost_block(data.cost, first, last)
@@ -347,7 +351,7 @@ def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
             gradient[place] = value
             pool[0, place], pool[1, place] = where[depth, j], j
             if count == POOL:
-                worst = np.argmax(gradient)
+                worst = int(np.argmax(gradient))
     return count, left_out
 
 
@@ -382,15 +386,12 @@ def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float
 
 
 @kernel
-def _next_pair(data: Data, work: Work, pool: Ints, pool_state: Floats) -> tuple[float, int, int]:
-    """The next pair to add: the best of all, or the best of the pool while that is nearly as good.
-
-    ``pool_state`` holds how many pairs the pool has, how many additions it is still good for, and the smallest gradient
-    that it left out.
-    """
+def _next_pair(data: Data, work: Work) -> tuple[float, int, int]:
+    """The next pair to add: the best of all, or the best of the pool while that is nearly as good."""
     if not data.pooled:
         refresh(data, work)
         return _best_pair(data, work)
+    pool, pool_state = work.pool, work.pool_state
     while True:
         rescanned = pool_state[1] <= 0.0
         if rescanned:
@@ -441,10 +442,8 @@ def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
 
 @kernel
 def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> int:
-    """Add the best free pair, solve, reclaim; until nothing helps, nothing is free, or ``effort[0]`` passes ``limit``."""
+    """Add the best free pair, solve, reclaim; until nothing helps or is free, or ``effort[0]`` passes ``limit``."""
     factor = work.factor
-    pool = np.empty((2, POOL), np.int64)
-    pool_state = np.zeros(3)
     pairs, points = float(data.base_r.size * data.base_c.size), float(data.base_r.size + data.base_c.size)
     reached, stalls = gain(factor), 0
     while True:
@@ -454,7 +453,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
             return PAUSED
         if factor.size[0] == factor.mass.size:
             return NEEDS_ROOM
-        value, i, j = _next_pair(data, work, pool, pool_state)
+        value, i, j = _next_pair(data, work)
         if not value < -data.tol:
             return FULL if value == np.inf else OPTIMAL
         code = add_and_log(data, work, i, j, trace)
@@ -470,9 +469,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
 
 
 @kernel
-def grow_within(
-    data: Data, work: Work, trace: Trace, effort: Floats, limit: float, rows: Ints, cols: Ints
-) -> int:
+def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: float, rows: Ints, cols: Ints) -> int:
     """As `grow`, with only the given pairs to choose from."""
     factor = work.factor
     reached, stalls = gain(factor), 0

@@ -1,26 +1,26 @@
 """Drives the compiled loop: room for the state, pauses for Ctrl-C and callbacks, swaps, and the reverse greedy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
 from .._jit import kernel
-from ..geometry._entries import DENSE, Gram
+from ..geometry._entries import DENSE, Gram, Ints
 from ..inner.active_set import enlarge
 from ..inner.solvers import UnboundedError
 from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
 from ..result import Status
 from . import compiled, swaps
-from .compiled import Data, Ints, Trace
+from .compiled import Data, Trace
 from .loop import Callback, Outcome, Record, Step, as_arrays
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
 POOL_FROM = 250_000  # pairs; smaller plans are scanned at every step
-POLISH_SHARE = 4.0  # operations of the polish for one of the building, unless a gap is asked for
+POLISH_SHARE = 2.0  # operations of the polish for one of the building, unless a gap is asked for
 
 
 class Engine:
@@ -52,38 +52,45 @@ class Engine:
         )
         self.work = compiled.new_work(self.data, room, self.limits.flat)
 
-    def grow(self, pairs: Sequence[Pair] = ()) -> Status:
-        """Add pairs until nothing helps or nothing is free; first of all, as far as they help, the given ones."""
-        first = as_arrays(pairs)
-        while True:
-            trace = compiled.new_trace(self._steps(), len(self.work.factor.mass))
-            limit = self.effort[0] + CHUNK
-            if len(first[0]):
-                code = compiled.grow_within(self.data, self.work, trace, self.effort, limit, *first)
-            else:
-                code = compiled.grow(self.data, self.work, trace, self.effort, limit)
+    def seed(self, pairs: Sequence[Pair]) -> None:
+        """Begin with those of the pairs that help."""
+        rows, cols = as_arrays(pairs)
+        self._advance(
+            lambda trace, limit: compiled.grow_within(self.data, self.work, trace, self.effort, limit, rows, cols)
+        )
+
+    def grow(self) -> Status:
+        """Add pairs until nothing helps or nothing is free."""
+        code = self._advance(lambda trace, limit: compiled.grow(self.data, self.work, trace, self.effort, limit))
+        if self.stopped:
+            return Status.STOPPED
+        return Status.BUDGET_USED if code == compiled.FULL else Status.LOCAL
+
+    def polish(self, *, thorough: bool) -> None:
+        """Exchange entries until a pass changes nothing; within a share of the work so far unless ``thorough``."""
+        allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + 1e6
+        accepted = 1
+        while accepted and not self.stopped and self.effort[0] < allowed:
+            trace = compiled.new_trace(STEPS, len(self.work.factor.mass))
+            spare = compiled.new_work(self.data, len(self.work.factor.mass), self.work.left)
+            limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
+            accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
             self._note(trace)
-            if self.stopped:
-                return Status.STOPPED
+
+    def _advance(self, step: Callable[[Trace, float], int]) -> int:
+        """Call a compiled step until it is done, with more room where it needs some; between two calls Ctrl-C works."""
+        while not self.stopped:
+            capacity = len(self.work.factor.mass)
+            trace = compiled.new_trace(1 if self.callback is not None else min(STEPS, 4 * capacity + 64), capacity)
+            code = step(trace, self.effort[0] + CHUNK)
+            self._note(trace)
             if code == compiled.NEEDS_ROOM:
                 self._enlarge()
             elif code == compiled.UNBOUNDED:
                 raise UnboundedError
             elif code != compiled.PAUSED:
-                if not len(first[0]):
-                    return Status.BUDGET_USED if code == compiled.FULL else Status.LOCAL
-                first = as_arrays(())
-
-    def polish(self, *, thorough: bool) -> None:
-        """Exchange entries until a whole pass changes nothing; within a share of the work so far unless ``thorough``."""
-        allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + 1e6
-        accepted = 1
-        while accepted and not self.stopped and self.effort[0] < allowed:
-            trace = compiled.new_trace(self._steps(), len(self.work.factor.mass))
-            spare = compiled.new_work(self.data, len(self.work.factor.mass), self.work.left)
-            limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
-            accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
-            self._note(trace)
+                return code
+        return compiled.PAUSED
 
     def outcome(self, status: Status) -> Outcome:
         """The plan as it stands."""
@@ -92,17 +99,18 @@ class Engine:
         if status in (Status.LOCAL, Status.BUDGET_USED) and not compiled.wants_more(self.data, self.work):
             status = Status.OPTIMAL
         rows, cols, mass = factor.label[0, :size].copy(), factor.label[1, :size].copy(), factor.mass[:size].copy()
-        return Outcome(rows, cols, mass, status, self.record, True)
-
-    def _steps(self) -> int:
-        return 1 if self.callback is not None else min(STEPS, 4 * len(self.work.factor.mass) + 64)
+        return Outcome(rows, cols, mass, status, (), self.record, True)
 
     def _note(self, trace: Trace) -> None:
         """Move a trace to the record, and tell the callback."""
         steps, departures = trace.steps
         objective = self.problem.constant - trace.gain[:steps]
         self.record.extend(
-            trace.added[:, :steps].T, objective, trace.entries[:steps], trace.gone[:, :departures].T, trace.gone_until[:steps]
+            trace.added[:, :steps].T,
+            objective,
+            trace.entries[:steps],
+            trace.gone[:, :departures].T,
+            trace.gone_until[:steps],
         )
         if self.callback is not None:
             for k in range(steps):
@@ -131,20 +139,19 @@ def _enlarge_gram(gram: Gram, room: int) -> Gram:
 def reverse_support(problem: Problem, limits: Limits, full: Outcome) -> list[Pair]:
     """A support within the limits by deleting from the plan without a budget what is missed least.
 
-    Deleting entry ``t`` raises the objective by ``x_t^2 / (2 M_tt)`` with ``M = H^-1`` on the support; ``M`` is downdated
-    after each deletion. OMP commits early where the budget is tight, and swaps cannot repair that; this can.
+    Deleting entry ``t`` raises the objective by ``x_t^2 / (2 M_tt)`` with ``M = H^-1`` on the support; ``M`` is
+    downdated after each deletion. OMP commits early where the budget is tight, and swaps cannot repair that; this
+    can.
     """
     hessian = problem.hessian(full.rows, full.cols, full.rows, full.cols)
-    inverse = np.linalg.pinv(hessian, hermitian=True)
+    inverse = np.asarray(np.linalg.pinv(hessian, hermitian=True), np.float64)
     used = compiled.used_capacity(full.rows, full.cols, limits.labels, len(limits.groups))
     kept = _shrink(inverse, full.mass.copy(), full.rows, full.cols, limits.flat - used, limits.labels)
     return [(int(full.rows[k]), int(full.cols[k])) for k in kept]
 
 
 @kernel
-def _shrink(
-    inverse: Floats, mass: Floats, rows: Ints, cols: Ints, left: Ints, labels: NDArray[np.int32]
-) -> Ints:
+def _shrink(inverse: Floats, mass: Floats, rows: Ints, cols: Ints, left: Ints, labels: NDArray[np.int32]) -> Ints:
     """Positions that stay when entries are deleted, the least missed first, until no capacity is below zero."""
     size = mass.size
     kept = np.arange(size)

@@ -5,9 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._checks import Floats
 from ..inner.solvers import ActiveSet, InnerSolver
 from ..matroids import Pair
-from .loop import Floats, Ints, View, as_arrays
+from .loop import Ints, View, as_arrays
 
 _CHUNK = 1024
 

@@ -24,7 +24,7 @@ BLOCK = 256  # rows of the gradient that exist at one time
 class Step(NamedTuple):
     """What one step did, as a callback sees it."""
 
-    index: int
+    number: int
     pair: Pair
     objective: float
     entries: int
@@ -55,33 +55,29 @@ class Record:
         self.extend(np.array([pair]), np.array([objective]), np.array([entries]), lost, np.array([len(lost)]))
         return Step(self._steps - 1, pair, objective, entries)
 
-    def followed_by(self, other: "Record", *, skip: int) -> "Record":
-        """Both records, without the steps of the other one that only rebuilt the plan this one ended with."""
-        joined = Record()
-        joined._parts, joined._steps, joined._departures = list(self._parts), self._steps, self._departures
-        pairs, objective, entries, gone, gone_until = other._concatenated()
-        lost = int(gone_until[skip - 1]) if skip else 0
-        if len(objective) > skip:
-            joined.extend(pairs[skip:], objective[skip:], entries[skip:], gone[lost:], gone_until[skip:] - lost)
-        return joined
+    def follow(self, other: "Record") -> None:
+        """Append the steps of another record."""
+        self.extend(*other._concatenated())
 
     def _concatenated(self) -> list[Any]:
         empty = np.zeros((0, 2), np.int64)
         nothing = (empty, np.zeros(0), np.zeros(0, np.int64), empty, np.zeros(0, np.int64))
         return [np.concatenate(part) for part in zip(nothing, *self._parts, strict=True)]
 
-    def path(self, start: Sequence[Pair], restrict: Callable[[Ints, Ints], Result] | None) -> Path:
+    def path(self, start: tuple[Pair, ...], restrict: Callable[[Ints, Ints], Result]) -> Path:
         """The steps as a result shows them."""
-        return Path(*self._concatenated(), tuple(start), restrict)
+        pairs, objective, entries, gone, gone_until = self._concatenated()
+        return Path(pairs, objective, entries, gone, gone_until, start, restrict)
 
 
 class Outcome(NamedTuple):
-    """A support with its masses, why the loop ended, and how it got there."""
+    """A support with its masses, why the loop ended, the support it began with, and how it got there."""
 
     rows: Ints
     cols: Ints
     mass: Floats
     status: Status
+    start: tuple[Pair, ...]
     record: Record
     converged: bool
 
@@ -134,10 +130,10 @@ class View:
             if self.limits is not None:
                 rows, cols = np.divmod(np.arange(block.size), block.shape[1])
                 block[~free(self.limits, self.support, rows + first, cols).reshape(block.shape)] = np.inf
-            cols, rows = np.unravel_index(int(block.T.argmin()), block.T.shape)
-            value = float(block[rows, cols])
-            if value < smallest or (value == smallest and pair is not None and cols < pair[1]):
-                smallest, pair = value, (int(rows) + first, int(cols))
+            j, i = divmod(int(block.T.argmin()), block.shape[0])
+            value = float(block[i, j])
+            if value < smallest or (value == smallest and pair is not None and j < pair[1]):
+                smallest, pair = value, (i + first, j)
         return None if pair is None else (smallest, pair)
 
     def _best_by_oracle(self, matroid: Matroid) -> tuple[float, Pair] | None:
@@ -229,6 +225,7 @@ def maximise(
     solution = inner.solve(*as_arrays(support), np.zeros(len(support)))
     if reclaim:
         support, solution, _ = _drop_empty(support, solution)
+    begun = tuple(support)
     status, stalls = Status.BUDGET_USED, 0
     while True:
         view = View(objective, matroid, limits, inner, support, solution.mass, rng, budget, threshold)
@@ -258,7 +255,7 @@ def maximise(
             status = Status.LOCAL
             break
     rows, cols = as_arrays(support)
-    return Outcome(rows, cols, solution.mass, status, record, solution.converged)
+    return Outcome(rows, cols, solution.mass, status, begun, record, solution.converged)
 
 
 def _drop_empty(support: list[Pair], solution: Solution) -> tuple[list[Pair], Solution, list[Pair]]:

@@ -10,18 +10,19 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._checks import Floats
 from ..matroids import Limits, Pair
 from .greedy import marginal_gains
-from .loop import Floats, Ints, View
+from .loop import Ints, View
 
 
 @dataclass(frozen=True)
 class Residual:
     """Algorithm 2: a uniformly random pair of the base with the largest sum of ``max(0, -gradient)``.
 
-    For a budget per column, per row or per group the base is the top of every group, so it is enough to draw a group with
-    probability proportional to its free places and then one pair of its top: one group's gradients a step and the same
-    distribution. Any other matroid is asked pair by pair.
+    For a budget per column, per row or per group the base is the top of every group, so it is enough to draw a group
+    with probability proportional to its free places and then one pair of its top: one group's gradients a step and
+    the same distribution. Any other matroid is asked pair by pair.
 
     Parameters
     ----------
@@ -34,9 +35,8 @@ class Residual:
 
     def select(self, view: View) -> Pair | None:
         """A free pair off the support, or None if there is none."""
-        groups = None if self.oracle or view.limits is None else _partition(view.limits, view)
-        if groups is not None:
-            return _draw(view, groups)
+        if not self.oracle and view.limits is not None and _Groups.fits(view, view.limits):
+            return _draw(view, _Groups(view, view.limits))
         rows, cols, gradient = view.candidates()
         return _pick(view, best_base(view, rows, cols, np.maximum(-gradient, 0.0)))
 
@@ -49,7 +49,7 @@ class ResidualGreedy:
 
     def select(self, view: View) -> Pair | None:
         """A free pair off the support, or None if there is none."""
-        rows, cols, gradient = view.candidates()
+        rows, cols, _ = view.candidates()
         gain = np.zeros(view.objective.shape)
         gain_rows, gain_cols, values = marginal_gains(view)
         gain[gain_rows, gain_cols] = values
@@ -104,30 +104,60 @@ def _pick(view: View, base: list[Pair]) -> Pair | None:
     return base[int(view.rng.integers(len(base)))] if base else None
 
 
-def _partition(limits: Limits, view: View) -> tuple[str, Ints] | None:
-    """The one side that is limited, "rows" or "cols", with its capacities; None if that is not all there is."""
-    m, n = view.objective.shape
-    if limits.total < m * n or len(limits.labels):
-        return None
-    by_row, by_col = bool((limits.rows < n).any()), bool((limits.cols < m).any())
-    if by_row and by_col:
-        return None
-    return ("rows", limits.rows) if by_row else ("cols", limits.cols)
+class _Groups:
+    """A budget that is one partition of the pairs: columns, rows, labels, or all pairs in one group."""
+
+    def __init__(self, view: View, limits: Limits) -> None:
+        m, n = view.objective.shape
+        self.shape = m, n
+        self.capacity, self.layer = np.array([limits.total]), None
+        self.kind = "whole"
+        if len(limits.labels):
+            # Pairs in no group are always in the base: one more group, with room for all of them.
+            self.kind, self.capacity = "labels", np.append(limits.groups, m * n)
+            self.layer = np.where(limits.labels[0] < 0, len(limits.groups), limits.labels[0])
+            held, self.size = (
+                self.layer[view.rows, view.cols],
+                np.bincount(self.layer.ravel(), minlength=len(self.capacity)),
+            )
+        elif (limits.rows < n).any():
+            self.kind, self.capacity, held, self.size = "rows", limits.rows, view.rows, np.full(m, n)
+        elif (limits.cols < m).any():
+            self.kind, self.capacity, held, self.size = "cols", limits.cols, view.cols, np.full(n, m)
+        else:
+            held, self.size = np.zeros(len(view.rows), np.int64), np.array([m * n])
+        used = np.bincount(held, minlength=len(self.capacity))
+        self.places = np.minimum(self.capacity, self.size) - used
+
+    @staticmethod
+    def fits(view: View, limits: Limits) -> bool:
+        """Is the budget one partition?"""
+        m, n = view.objective.shape
+        parts = [limits.total < m * n, bool((limits.rows < n).any()), bool((limits.cols < m).any())]
+        return sum(parts) + len(limits.labels) <= 1
+
+    def pairs(self, group: int) -> tuple[Ints, Ints]:
+        """All pairs of a group."""
+        m, n = self.shape
+        if self.kind == "rows":
+            return np.full(n, group), np.arange(n)
+        if self.kind == "cols":
+            return np.arange(m), np.full(m, group)
+        if self.layer is not None:
+            rows, cols = np.nonzero(self.layer == group)
+            return rows, cols
+        rows, cols = np.divmod(np.arange(m * n), n)
+        return rows, cols
 
 
-def _draw(view: View, groups: tuple[str, Ints]) -> Pair | None:
+def _draw(view: View, groups: _Groups) -> Pair | None:
     """A group by its free places, then a pair of its top, uniformly."""
-    side, capacity = groups
-    m, n = view.objective.shape
-    mine, length = (view.rows, n) if side == "rows" else (view.cols, m)
-    used = np.bincount(mine, minlength=len(capacity))
-    places = np.minimum(capacity, length) - used
+    places, n = groups.places, view.objective.shape[1]
     while places.sum() > 0:
         group = int(view.rng.choice(len(places), p=places / places.sum()))
-        line = np.arange(length)
-        rows, cols = (np.full(length, group), line) if side == "rows" else (line, np.full(length, group))
+        rows, cols = groups.pairs(group)
         gradient = view.gradient(rows, cols)
-        gradient[(view.cols if side == "rows" else view.rows)[mine == group]] = np.inf
+        gradient[np.isin(rows * n + cols, view.rows * n + view.cols)] = np.inf
         count = min(int(np.isfinite(gradient).sum()), int(places[group]))
         # Forbidden pairs can leave a group fewer places than it was drawn for: keep the draw as often as it has them.
         if count < places[group]:
@@ -135,7 +165,6 @@ def _draw(view: View, groups: tuple[str, Ints]) -> Pair | None:
             places[group] = count
             if not keep:
                 continue
-        top = np.argpartition(gradient, count - 1)[:count]
-        k = int(view.rng.choice(top))
+        k = int(view.rng.choice(np.argpartition(gradient, count - 1)[:count]))
         return int(rows[k]), int(cols[k])
     return None

@@ -1,14 +1,16 @@
 """Polish in machine code: exchange an entry of the plan for a better pair outside it.
 
-Let ``W = -(C + r + c)``; on the support ``W = reg * mass``. A blocked pair ``e`` with ``W_e > 0`` wants in; an entry ``t``
-that holds the capacity ``e`` needs may have to go. With ``M = H^-1`` on the support, ``u = M h_e`` and ``s_e`` the Schur
-complement of ``e``, dropping ``t`` and adding ``e`` changes the objective by
+Let ``W = -(C + r + c)``; on the support ``W = reg * mass``. A blocked pair ``e`` with ``W_e > 0`` wants in; an entry
+``t`` that holds the capacity ``e`` needs may have to go. With ``M = H^-1`` on the support, ``u = M h_e`` and ``s_e``
+the Schur complement of ``e``, dropping ``t`` and adding ``e`` changes the objective by
 
     x_t^2 / (2 M_tt)  -  (W_e + u_t x_t / M_tt)^2 / (2 (s_e + u_t^2 / M_tt))
 
 as long as no other entry turns negative, and by more if one does. So only exchanges for which this is negative are
 tried, best first, each by exact solves; the first that lowers the objective stays.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +24,13 @@ from .compiled import (
     Trace,
     Work,
     add_and_log,
+    copy_work,
     couple,
     diagonal,
-    is_free,
-    log,
-    copy_work,
     find_row,
     grow,
+    is_free,
+    log,
     refresh,
     scan_columns,
 )
@@ -54,20 +56,26 @@ def _inverse_diagonal(factor: Factor, position: int) -> float:
 
 
 @kernel
-def _candidates(data: Data, work: Work) -> tuple[int, Ints, Floats]:
-    """Pairs that want in: the best of every column; only the ``WIDTH`` best of all where the whole plan is full."""
+def _candidates(data: Data, work: Work, wish: Floats) -> int:
+    """Fill ``wish`` with ``W`` of the best pair of every column; zero where it is not to be tried.
+
+    Where the whole plan is full every entry could go for every pair, so only the ``WIDTH`` best pairs are tried.
+    """
     scan_columns(data, work, False)
-    n = data.base_c.size
-    want = np.empty(n)
-    for j in range(n):
-        want[j] = work.best[0, j] + work.c[j]
-    order = np.argsort(want)
     count = 0
-    while count < n and want[order[count]] < -data.tol:
-        count += 1
-    if work.left[0] <= 0:
-        count = min(count, WIDTH)
-    return count, order, want
+    for j in range(wish.size):
+        wish[j] = max(-work.best[0, j] - work.c[j], 0.0)
+        if wish[j] <= data.tol:
+            wish[j] = 0.0
+        count += wish[j] > 0.0
+    while work.left[0] <= 0 and count > WIDTH:
+        least = -1
+        for j in range(wish.size):
+            if wish[j] > 0.0 and (least < 0 or wish[j] < wish[least]):
+                least = j
+        wish[least] = 0.0
+        count -= 1
+    return count
 
 
 @kernel
@@ -84,66 +92,95 @@ def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int,
 
 
 @kernel
-def _collect(data: Data, work: Work, exchange: Ints, change: Floats, effort: Floats, limit: float) -> int:
-    """List promising exchanges ``(t, t', i, j)`` with their estimated change; ``t' = -1`` but for two-sided blocks.
+def _loss(factor: Factor, inverse: Floats, t: int, effort: Floats) -> float:
+    """What dropping the entry costs; ``inverse`` remembers the diagonal of ``H^-1``."""
+    if np.isnan(inverse[t]):
+        inverse[t] = _inverse_diagonal(factor, t)
+        effort[0] += 0.5 * (factor.size[0] - t) ** 2
+    return float(factor.mass[t] * factor.mass[t] / (2.0 * inverse[t]))
 
-    A pair whose row and column are both full needs two entries to go: the cheapest of each.
-    """
-    factor, size, m = work.factor, work.factor.size[0], data.base_r.size
-    count, order, want = _candidates(data, work)
-    inverse = np.full(size, np.nan)
-    response = np.empty(size)
-    found = 0
-    for k in range(count):
-        j = order[k]
+
+class Exchanges(NamedTuple):
+    """What could be exchanged: one or two entries (by label), a pair, and the estimated change of the objective."""
+
+    out: Ints  # (room, 2) labels of entries, ``row * n + column``; -1: none
+    into: Ints  # (room, 2) rows and columns of pairs
+    change: Floats  # (room,)
+    size: Ints  # (1,)
+
+
+@kernel
+def _write(found: Exchanges, first: int, second: int, i: int, j: int, change: float) -> None:
+    """Note an exchange, if there is room."""
+    k = found.size[0]
+    if k < found.change.size:
+        found.out[k, 0], found.out[k, 1] = first, second
+        found.into[k, 0], found.into[k, 1] = i, j
+        found.change[k] = change
+        found.size[0] = k + 1
+
+
+@kernel
+def _one_for_one(
+    data: Data, work: Work, i: int, j: int, wish: float, inverse: Floats, found: Exchanges, effort: Floats
+) -> None:
+    """Exchanges of the pair for one entry that holds the capacity it needs."""
+    factor, size = work.factor, work.factor.size[0]
+    response = factor.scratch[1]
+    schur = -1.0
+    for t in range(size):
+        row, column, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
+        if data.reg * mass >= wish or not _frees(work.left, data.labels, row, column, i, j):
+            continue
+        if schur < 0.0:
+            schur = _respond(data, work, i, j, response)
+            effort[0] += 1.0 * size * size
+        loss = _loss(factor, inverse, t, effort)
+        pull = wish + response[t] * mass / inverse[t]
+        change = loss - pull * pull / (2.0 * (schur + response[t] * response[t] / inverse[t]))
+        if pull > 0.0 and change < 0.0:
+            _write(found, row * data.base_c.size + column, -1, i, j, change)
+
+
+@kernel
+def _one_for_two(
+    data: Data, work: Work, i: int, j: int, wish: float, inverse: Floats, found: Exchanges, effort: Floats
+) -> None:
+    """The exchange of a pair whose row and column are both full for the cheapest entry of each."""
+    factor, n = work.factor, data.base_c.size
+    least_a, least_b, loss_a, loss_b = -1, -1, np.inf, np.inf
+    for t in range(factor.size[0]):
+        row, column = factor.label[0, t], factor.label[1, t]
+        if row != i and column != j:
+            continue
+        loss = _loss(factor, inverse, t, effort)
+        if row == i and loss < loss_a:
+            least_a, loss_a = row * n + column, loss
+        if column == j and loss < loss_b:
+            least_b, loss_b = row * n + column, loss
+    if least_a >= 0 and least_b >= 0:
+        _write(found, least_a, least_b, i, j, loss_a + loss_b - wish * wish / (2.0 * diagonal(data, i, j)))
+
+
+@kernel
+def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: float) -> None:
+    """List the promising exchanges."""
+    m, n = data.base_r.size, data.base_c.size
+    wish, inverse = np.empty(n), np.full(work.factor.size[0], np.nan)
+    if _candidates(data, work, wish) == 0:
+        return
+    for j in range(n):
+        if wish[j] == 0.0:
+            continue
         i = find_row(data, work, j, False)
         if i < 0 or effort[0] > limit:
             break
         if not (fetch(data.gram_a, i) and fetch(data.gram_b, j)):
             continue
-        wish = -want[j]
-        both = work.left[1 + i] <= 0 and work.left[1 + m + j] <= 0
-        solved = False
-        schur = 0.0
-        cheapest_row, cheapest_column, cost_row, cost_column = -1, -1, np.inf, np.inf
-        for t in range(size):
-            row, column, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
-            if both:
-                if row != i and column != j:
-                    continue
-            elif data.reg * mass >= wish or not _frees(work.left, data.labels, row, column, i, j):
-                continue
-            if np.isnan(inverse[t]):
-                inverse[t] = _inverse_diagonal(factor, t)
-                effort[0] += 0.5 * (size - t) * (size - t)
-            loss = mass * mass / (2.0 * inverse[t])
-            if both:
-                if row == i and loss < cost_row:
-                    cheapest_row, cost_row = t, loss
-                if column == j and loss < cost_column:
-                    cheapest_column, cost_column = t, loss
-                continue
-            if not solved:
-                schur = _respond(data, work, i, j, response)
-                effort[0] += 1.0 * size * size
-                solved = True
-            pull = wish + response[t] * mass / inverse[t]
-            estimate = loss - pull * pull / (2.0 * (schur + response[t] * response[t] / inverse[t]))
-            if pull > 0.0 and estimate < 0.0 and found < change.size:
-                exchange[0, found], exchange[1, found] = t, -1
-                exchange[2, found], exchange[3, found] = i, j
-                change[found] = estimate
-                found += 1
-        if both and cheapest_row >= 0 and cheapest_column >= 0 and found < change.size:
-            exchange[0, found], exchange[1, found] = cheapest_row, cheapest_column
-            exchange[2, found], exchange[3, found] = i, j
-            change[found] = cost_row + cost_column - wish * wish / (2.0 * diagonal(data, i, j))
-            found += 1
-    for k in range(found):  # positions shift as entries leave; labels do not
-        for side in range(2):
-            t = exchange[side, k]
-            exchange[side, k] = factor.label[0, t] * data.base_c.size + factor.label[1, t] if t >= 0 else -1
-    return found
+        if work.left[1 + i] <= 0 and work.left[1 + m + j] <= 0:
+            _one_for_two(data, work, i, j, wish[j], inverse, found, effort)
+        else:
+            _one_for_one(data, work, i, j, wish[j], inverse, found, effort)
 
 
 @kernel
@@ -162,31 +199,34 @@ def _respond(data: Data, work: Work, i: int, j: int, response: Floats) -> float:
 
 
 @kernel
-def _leave(data: Data, work: Work, label: int, trace: Trace) -> bool:
-    """Drop the entry with this label, if it is still there, and reclaim."""
-    factor, n = work.factor, data.base_c.size
+def _position(factor: Factor, n: int, label: int) -> int:
+    """Where the entry with this label is; -1: not there."""
     for t in range(factor.size[0]):
         if factor.label[0, t] * n + factor.label[1, t] == label:
-            drop(factor, t)
-            log(data, work, trace)
-            return True
-    return False
+            return t
+    return -1
 
 
 @kernel
-def _try(data: Data, work: Work, exchange: Ints, trace: Trace, effort: Floats, limit: float) -> bool:
+def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
+    """Is the exchange still one, after others were made?"""
+    if _position(factor, n, into[0] * n + into[1]) >= 0 or _position(factor, n, out[0]) < 0:
+        return False
+    return out[1] < 0 or _position(factor, n, out[1]) >= 0
+
+
+@kernel
+def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Floats, limit: float) -> bool:
     """Carry the exchange out; False if it did not lower the objective (the caller then restores)."""
-    factor = work.factor
+    factor, n = work.factor, data.base_c.size
     before = gain(factor)
-    if not _leave(data, work, exchange[0], trace):
-        return False
-    both = exchange[1] >= 0
-    if both and not _leave(data, work, exchange[1], trace):
-        return False
-    i, j = exchange[2], exchange[3]
-    for t in range(factor.size[0]):
-        if factor.label[0, t] == i and factor.label[1, t] == j:
-            return False
+    both = out[1] >= 0
+    for side in range(2 if both else 1):
+        position = _position(factor, n, out[side])
+        if position >= 0:  # dropping the first may have emptied the second
+            drop(factor, position)
+            log(data, work, trace)
+    i, j = into[0], into[1]
     couple(data, work, i, j)
     gradient = cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j]
     for t in range(factor.size[0]):
@@ -201,6 +241,7 @@ def _try(data: Data, work: Work, exchange: Ints, trace: Trace, effort: Floats, l
     enough = before + 1e-12 * abs(before)
     if gain(factor) <= enough and not both and not departed:
         return False
+    work.pool_state[1] = 0.0
     grow(data, work, trace, effort, limit)
     return gain(factor) > enough
 
@@ -209,17 +250,26 @@ def _try(data: Data, work: Work, exchange: Ints, trace: Trace, effort: Floats, l
 def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats, limit: float) -> int:
     """Try the promising exchanges once, best first; how many lowered the objective. ``spare`` is a second state."""
     refresh(data, work)
+    work.pool_state[1] = 0.0  # exchanges change the plan behind the pool's back
     room = 4 * (work.factor.size[0] + data.base_c.size)
-    exchange = np.empty((4, room), np.int64)
-    change = np.empty(room)
-    found = _collect(data, work, exchange, change, effort, limit)
+    found = Exchanges(
+        np.empty((room, 2), np.int64), np.empty((room, 2), np.int64), np.empty(room), np.zeros(1, np.int64)
+    )
+    _collect(data, work, found, effort, limit)
     accepted = 0
-    for k in np.argsort(change[:found]):
+    for _ in range(found.size[0]):
+        best = 0
+        for k in range(found.size[0]):
+            if found.change[k] < found.change[best]:
+                best = k
+        found.change[best] = np.inf
         if effort[0] > limit or trace.steps[0] == trace.gain.size:
             break
+        if not _is_current(work.factor, data.base_c.size, found.out[best], found.into[best]):
+            continue
         steps, departures = trace.steps[0], trace.steps[1]
         copy_work(work, spare)
-        if _try(data, work, exchange[:, k].copy(), trace, effort, limit):
+        if _try(data, work, found.out[best], found.into[best], trace, effort, limit):
             accepted += 1
         else:
             copy_work(spare, work)
