@@ -13,7 +13,7 @@ from .outer.residual import Residual, ResidualGreedy
 from .outer.stochastic import StochasticOMP
 from .problem import Problem
 from .result import Certificate, Path, Result, Status
-from .solve import solve, solve_problem, solve_sample
+from .solve import solve, solve_problem, solve_sample, solve_support
 
 __version__ = "0.1.0"
 __all__ = [
@@ -50,4 +50,5 @@ __all__ = [
     "solve",
     "solve_problem",
     "solve_sample",
+    "solve_support",
 ]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats
+from ._jit import kernel
 from .geometry.matrices import Gram
 from .matroids import Limits
 from .problem import Problem
@@ -27,6 +28,8 @@ from .problem import Problem
 Ints = NDArray[np.int64]
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
 _BLOCK = 256
+_FEW = 16  # entries a line; up to here a short list beats a partition
+_ITERATIONS, _MEMORY = 1000, 20  # of L-BFGS
 _ASCEND_UP_TO = 4000  # points a side, since the ascent factorises the Gram matrices
 
 
@@ -90,11 +93,35 @@ def _by_line(
 def _keep_largest(wish: Floats, capacity: Ints) -> None:
     """Set all but the ``capacity[k]`` largest of row ``k`` to zero, in place."""
     length = wish.shape[1]
+    if capacity.max() <= _FEW:
+        _keep_few(wish, capacity)
+        return
     for count in np.unique(np.minimum(capacity, length)):
         mine = np.flatnonzero(np.minimum(capacity, length) == count)
         if count < length:
             small = np.argpartition(wish[mine], length - count - 1, axis=1)[:, : length - count]
             wish[mine[:, None], small] = 0.0
+
+
+@kernel
+def _keep_few(wish: Floats, capacity: Ints) -> None:
+    """As `_keep_largest`, for capacities so small that sorting into a short list is the fastest."""
+    top, where = np.empty(_FEW + 1), np.empty(_FEW + 1, np.int64)
+    for i in range(wish.shape[0]):
+        row, size, limit = wish[i], 0, capacity[i]
+        for j in range(row.size):
+            value = row[j]
+            row[j] = 0.0
+            if value <= 0.0 or (size == limit and (limit == 0 or value <= top[limit - 1])):
+                continue
+            place = size
+            while place > 0 and value > top[place - 1]:
+                top[place], where[place] = top[place - 1], where[place - 1]
+                place -= 1
+            top[place], where[place] = value, j
+            size = min(size + 1, limit)
+        for place in range(size):
+            row[where[place]] = top[place]
 
 
 def _by_label(
@@ -146,8 +173,6 @@ def _ascend(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> tup
     With :math:`G = RR^\top` and :math:`y = \sqrt{2\lambda}R^\top u` the quadratic terms become :math:`\tfrac12|y|^2`,
     however badly conditioned the Gram matrices are.
     """
-    from scipy.optimize import minimize
-
     sides = [
         _Side(gram, weight) for gram, weight in zip((problem.gram_a, problem.gram_b), problem.unbalanced, strict=True)
     ]
@@ -163,11 +188,57 @@ def _ascend(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> tup
         return -value, x - np.concatenate([slope_a, slope_b])
 
     begin = np.concatenate([sides[0].enter(u), sides[1].enter(v)])
-    options = {"maxiter": 1000, "maxfun": 2000, "ftol": 1e-15, "gtol": 1e-13, "maxcor": 20}
-    found = minimize(descend, begin, jac=True, method="L-BFGS-B", options=options)  # type: ignore[call-overload]
+    found = _descend(descend, begin)
     # What is reported is evaluated anew from u and v, so that no rounding of the change of variables is in it.
-    u, v = sides[0].leave(found.x[:m]), sides[1].leave(found.x[m:])
+    u, v = sides[0].leave(found[:m]), sides[1].leave(found[m:])
     return dual_value(problem, conjugate, u, v), u, v
+
+
+def _descend(function: Callable[[Floats], tuple[float, Floats]], x: Floats) -> Floats:
+    """Minimise a convex function with kinks: L-BFGS with the weak Wolfe line search of Lewis and Overton.
+
+    SciPy's L-BFGS-B asks for smoothness and spends its time in threaded BLAS calls on vectors of a few hundred numbers.
+    """
+    value, slope = function(x)
+    steps: list[tuple[Floats, Floats, float]] = []
+    for _ in range(_ITERATIONS):
+        direction = _quasi_newton(slope, steps)
+        falling = float(direction @ slope)
+        if not falling < 0.0:
+            break
+        length, low, high = 1.0, 0.0, np.inf
+        for _ in range(40):
+            new = x + length * direction
+            new_value, new_slope = function(new)
+            if new_value > value + 1e-4 * length * falling:
+                high = length
+            elif float(new_slope @ direction) < 0.9 * falling:
+                low = length
+            else:
+                break
+            length = 0.5 * (low + high) if high < np.inf else 2.0 * low
+        if not new_value < value - 1e-13 * abs(value):
+            break
+        change, bend = new - x, new_slope - slope
+        if float(change @ bend) > 0.0:
+            steps = [*steps[1 - _MEMORY :], (change, bend, float(change @ bend))]
+        x, value, slope = new, new_value, new_slope
+    return x
+
+
+def _quasi_newton(slope: Floats, steps: list[tuple[Floats, Floats, float]]) -> Floats:
+    """The two-loop recursion: minus the inverse Hessian, as the last steps show it, times the gradient."""
+    direction = -slope
+    weights = []
+    for change, bend, product in reversed(steps):
+        weights.append(float(change @ direction) / product)
+        direction = direction - weights[-1] * bend
+    if steps:
+        change, bend, product = steps[-1]
+        direction = direction * (product / float(bend @ bend))
+    for (change, bend, product), weight in zip(steps, reversed(weights), strict=True):
+        direction = direction + (weight - float(bend @ direction) / product) * change
+    return direction
 
 
 class _Side:

@@ -193,7 +193,7 @@ class PerColumn(Counting):
     """
 
     def __init__(self, k: Any) -> None:
-        self.k = k if np.ndim(k) else _checks.positive_int("PerColumn", k)
+        self.k: Any = k if np.ndim(k) else _checks.positive_int("PerColumn", k)
 
     def __repr__(self) -> str:
         return f"PerColumn({self.k})"
@@ -220,7 +220,7 @@ class PerRow(Counting):
     """
 
     def __init__(self, k: Any) -> None:
-        self.k = k if np.ndim(k) else _checks.positive_int("PerRow", k)
+        self.k: Any = k if np.ndim(k) else _checks.positive_int("PerRow", k)
 
     def __repr__(self) -> str:
         return f"PerRow({self.k})"

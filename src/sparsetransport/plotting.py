@@ -127,8 +127,26 @@ def plot_edges(
         LineCollection(list(ends), linewidths=width, colors=color, alpha=0.75, capstyle="round", zorder=above)
     )
     rim_x, rim_y = (np.minimum(0.15 * np.sqrt(area), 0.9) for area in (area_x, area_y))
-    ax.scatter(*y.T, s=area_y, marker="o", facecolors="white", edgecolors=BLACK, linewidths=rim_y, zorder=3)
-    ax.scatter(*x.T, s=area_x, marker="s", facecolors=ORANGE, edgecolors="white", linewidths=0.6 * rim_x, zorder=4)
+    ax.scatter(
+        y[:, 0],
+        y[:, 1],
+        s=area_y,
+        marker="o",
+        facecolors="white",
+        edgecolors=BLACK,
+        linewidths=rim_y.tolist(),
+        zorder=3,
+    )
+    ax.scatter(
+        x[:, 0],
+        x[:, 1],
+        s=area_x,
+        marker="s",
+        facecolors=ORANGE,
+        edgecolors="white",
+        linewidths=(0.6 * rim_x).tolist(),
+        zorder=4,
+    )
     ax.set_aspect("equal")
     ax.autoscale_view()
     return ax
@@ -303,7 +321,7 @@ def _entries(plan: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
     import scipy.sparse
 
     if scipy.sparse.issparse(plan):
-        sparse = scipy.sparse.coo_array(plan)
+        sparse: Any = scipy.sparse.coo_array(plan)  # type: ignore[call-overload]
         if sparse.ndim != 2:
             raise ValueError(f"plan must have 2 dimensions, got shape {sparse.shape}")
         rows, cols, mass = sparse.coords[0], sparse.coords[1], np.asarray(sparse.data, np.float64)

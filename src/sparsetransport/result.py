@@ -25,6 +25,7 @@ class Status(Enum):
     LOCAL = "no pair that the budget still allows lowers the objective"
     GAP_REACHED = "the certified gap is within the tolerance asked for"
     GAP_OPEN = "nothing found lowers the objective, and the certified gap is above the tolerance asked for"
+    GIVEN = "the links were given, and their masses are optimal"
     STOPPED = "the callback asked to stop"
     ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
 
@@ -35,13 +36,16 @@ class Status(Enum):
 class Certificate(NamedTuple):
     """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
 
-    ``potential_a`` and ``potential_b`` are the dual point that proves it.
+    The dual point that proves it is ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; with it anybody
+    can compute the bound anew.
     """
 
     value: float
     lower_bound: float
     potential_a: Any
     potential_b: Any
+    u: Any
+    v: Any
 
     @property
     def gap(self) -> float:

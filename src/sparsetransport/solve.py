@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _checks, certificate
+from ._checks import Floats
 from .inner.apgd import kkt_residual
 from .inner.solvers import SOLVERS, ActiveSet
 from .matroids import Counting, Limits, Matroid, Pair, Uniform, as_matroid, no_limits
@@ -307,8 +308,8 @@ def _close_gap(
         outcome = _run(problem, limits, support, tol, polish=True, thorough=True)
         other = _result(problem, outcome, prover, result._give)
         if other.value < result.value:
+            other._proofs[True] = result.certify()._replace(value=other.value)  # a bound is one for all plans
             result = other
-            result.certify()
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
 
@@ -326,18 +327,24 @@ class _Prover:
     def __call__(self, parts: Parts, tight: bool) -> Certificate:
         """The cheap or the tight bound for a plan."""
         problem = self.problem
-        if problem.reg == 0.0:
-            full = self.full
-            r, c = problem.fields(full.rows, full.cols, full.mass)
-            return Certificate(parts.value, problem.value(full.rows, full.cols, full.mass), -r, -c)
-        bound, u, v = certificate.cheap_bound(problem, self.limits, parts.rows, parts.cols, parts.mass)
-        if tight:
-            row_sum, col_sum = problem.marginals(self.full.rows, self.full.cols, self.full.mass)
-            starts = [(u, v), (problem.a - row_sum, problem.b - col_sum)]
-            bound, u, v = certificate.tight_bound(problem, self.limits, starts)
         weight_a, weight_b = problem.unbalanced
+        if problem.reg == 0.0:
+            bound, (u, v) = problem.value(*self._full_plan), self._full_dual
+        else:
+            bound, u, v = certificate.cheap_bound(problem, self.limits, parts.rows, parts.cols, parts.mass)
+            if tight and parts.value - bound > 1e-12 * abs(parts.value):
+                bound, u, v = certificate.tight_bound(problem, self.limits, [(u, v), self._full_dual])
         alpha, beta = 2.0 * weight_a * problem.gram_a.times(u), 2.0 * weight_b * problem.gram_b.times(v)
-        return Certificate(parts.value, bound, alpha, beta)
+        return Certificate(parts.value, bound, alpha, beta, u, v)
+
+    @property
+    def _full_plan(self) -> tuple[Ints, Ints, Floats]:
+        return self.full.rows, self.full.cols, self.full.mass
+
+    @property
+    def _full_dual(self) -> tuple[Floats, Floats]:
+        row_sum, col_sum = self.problem.marginals(*self._full_plan)
+        return self.problem.a - row_sum, self.problem.b - col_sum
 
 
 def _result(problem: Problem, outcome: Outcome, prover: _Prover, give: Any) -> Result:
@@ -361,14 +368,12 @@ def _result(problem: Problem, outcome: Outcome, prover: _Prover, give: Any) -> R
         )
 
     def restrict(some_rows: Ints, some_cols: Ints) -> Result:
-        solution = ActiveSet(problem).solve(some_rows, some_cols, np.zeros(len(some_rows)))
-        there = Outcome(some_rows, some_cols, solution.mass, Status.BUDGET_USED, (), Record(), solution.converged)
-        limits = Uniform(max(len(some_rows), 1)).limits(problem.shape)
-        return _result(problem, there, _Prover(problem, limits, prover.tol), give)
+        total = min(prover.limits.total, max(len(some_rows), 1))
+        return _on_support(problem, some_rows, some_cols, prover.limits._replace(total=total), give)
 
     def prove(tight: bool) -> Certificate:
         proof = prover(parts, tight)
-        return proof._replace(potential_a=give(proof.potential_a), potential_b=give(proof.potential_b))
+        return Certificate(proof.value, proof.lower_bound, *map(give, proof[2:]))
 
     return Result(
         status,
@@ -380,6 +385,40 @@ def _result(problem: Problem, outcome: Outcome, prover: _Prover, give: Any) -> R
         give,
         prove,
     )
+
+
+def solve_support(problem: Problem, pairs: Result | Sequence[Pair]) -> Result:
+    """Solve for the masses on links that are given.
+
+    The certificate of the result compares it with every other plan of as many links.
+
+    Parameters
+    ----------
+    problem : Problem
+    pairs : list of pairs, or a Result
+        The rows and columns of the links; those that do not help get no mass.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import sparsetransport as st
+    >>> problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], unbalanced=10.0)
+    >>> st.solve_support(problem, [(0, 0), (1, 1)]).mass
+    array([0.5, 0.5])
+    """
+    support = np.array(_start(pairs, problem.shape), np.int64).reshape(-1, 2)
+    limits = Uniform(max(len(support), 1)).limits(problem.shape)
+    return _on_support(problem, support[:, 0], support[:, 1], limits, lambda array: array)
+
+
+def _on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: Any) -> Result:
+    """The exact solution on a support, as a result within the limits."""
+    solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
+    outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
+    return _result(problem, outcome, _Prover(problem, limits, 1e-12), give)
 
 
 def _start(start: Result | Sequence[Pair] | None, shape: tuple[int, int]) -> list[Pair]:

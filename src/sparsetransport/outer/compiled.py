@@ -26,6 +26,7 @@ from ..geometry._entries import (
     smoothed,
 )
 from ..inner.active_set import SOLVED, Factor, copy_factor, gain, new_factor, push
+from .capacity import count, is_free
 
 FULL, OPTIMAL, NEEDS_ROOM, PAUSED, UNBOUNDED = 0, 1, 2, 3, 4
 DEPTH = 4  # pairs a column that a scan for the pool keeps
@@ -116,51 +117,6 @@ def copy_work(source: Work, destination: Work) -> None:
     copy_factor(source.factor, destination.factor)
     for k in range(source.left.size):
         destination.left[k] = source.left[k]
-
-
-@small_kernel
-def count(left: Ints, labels: NDArray[np.int32], i: int, j: int, change: int) -> None:
-    """Give back (+1) or take (-1) the capacity that the pair uses."""
-    m, n = labels.shape[1], labels.shape[2]
-    left[0] += change
-    left[1 + i] += change
-    left[1 + m + j] += change
-    for q in range(labels.shape[0]):
-        if labels[q, i, j] >= 0:
-            left[1 + m + n + labels[q, i, j]] += change
-
-
-@small_kernel
-def is_free(left: Ints, labels: NDArray[np.int32], i: int, j: int) -> bool:
-    """May the pair be added?"""
-    m, n = labels.shape[1], labels.shape[2]
-    if left[0] <= 0 or left[1 + i] <= 0 or left[1 + m + j] <= 0:
-        return False
-    for q in range(labels.shape[0]):
-        if labels[q, i, j] >= 0 and left[1 + m + n + labels[q, i, j]] <= 0:
-            return False
-    return True
-
-
-@small_kernel
-def is_over(left: Ints, labels: NDArray[np.int32], i: int, j: int) -> bool:
-    """Does the pair use a capacity that is exceeded?"""
-    m, n = labels.shape[1], labels.shape[2]
-    if left[0] < 0 or left[1 + i] < 0 or left[1 + m + j] < 0:
-        return True
-    for q in range(labels.shape[0]):
-        if labels[q, i, j] >= 0 and left[1 + m + n + labels[q, i, j]] < 0:
-            return True
-    return False
-
-
-@kernel
-def used_capacity(rows: Ints, cols: Ints, labels: NDArray[np.int32], groups: int) -> Ints:
-    """How much of every capacity the pairs use, in the order of ``Work.left``."""
-    used = np.zeros(1 + labels.shape[1] + labels.shape[2] + groups, np.int64)
-    for k in range(rows.size):
-        count(used, labels, rows[k], cols[k], 1)
-    return used
 
 
 @kernel

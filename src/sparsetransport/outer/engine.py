@@ -13,13 +13,14 @@ from ..inner.solvers import UnboundedError
 from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
 from ..result import Status
-from . import compiled, swaps
+from . import capacity, compiled, swaps
 from .compiled import Data, Trace
 from .loop import Callback, Outcome, Record, Step, as_arrays
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
 POOL_FROM = 250_000  # pairs; smaller plans are scanned at every step
+SPARE_COLUMNS = 256  # of a lazy Gram matrix: the swaps look at pairs in new rows and columns
 POLISH_SHARE = 2.0  # operations of the polish for one of the building, unless a gap is asked for
 
 
@@ -38,11 +39,11 @@ class Engine:
         m, n = problem.shape
         weight_a, weight_b = problem.unbalanced
         r, c = problem.base
-        room = min(self.limits.most, 2 * (m + n), 1024)
+        room = min(self.limits.most + 1, 2 * (m + n), 1024)
         self.data = Data(
             problem.cost.compiled,
-            problem.gram_a.compiled(2.0 * weight_a, room),
-            problem.gram_b.compiled(2.0 * weight_b, room),
+            problem.gram_a.compiled(2.0 * weight_a, room + SPARE_COLUMNS),
+            problem.gram_b.compiled(2.0 * weight_b, room + SPARE_COLUMNS),
             r,
             c,
             problem.reg,
@@ -71,6 +72,7 @@ class Engine:
         allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + 1e6
         accepted = 1
         while accepted and not self.stopped and self.effort[0] < allowed:
+            self._enlarge()
             trace = compiled.new_trace(STEPS, len(self.work.factor.mass))
             spare = compiled.new_work(self.data, len(self.work.factor.mass), self.work.left)
             limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
@@ -80,8 +82,8 @@ class Engine:
     def _advance(self, step: Callable[[Trace, float], int]) -> int:
         """Call a compiled step until it is done, with more room where it needs some; between two calls Ctrl-C works."""
         while not self.stopped:
-            capacity = len(self.work.factor.mass)
-            trace = compiled.new_trace(1 if self.callback is not None else min(STEPS, 4 * capacity + 64), capacity)
+            room = len(self.work.factor.mass)
+            trace = compiled.new_trace(1 if self.callback is not None else min(STEPS, 4 * room + 64), room)
             code = step(trace, self.effort[0] + CHUNK)
             self._note(trace)
             if code == compiled.NEEDS_ROOM:
@@ -119,20 +121,21 @@ class Engine:
                 self.stopped = bool(self.callback(step)) or self.stopped
 
     def _enlarge(self) -> None:
-        """Twice the room for entries and for columns of lazy Gram matrices."""
-        room = 2 * len(self.work.factor.mass)
-        grams = [_enlarge_gram(gram, room) for gram in (self.data.gram_a, self.data.gram_b)]
-        self.data = self.data._replace(gram_a=grams[0], gram_b=grams[1])
-        larger = compiled.new_work(self.data, room, self.work.left)
-        self.work = larger._replace(factor=enlarge(self.work.factor, room))
+        """Twice the room of what is full: entries, or columns of lazy Gram matrices (with some to spare)."""
+        self.data = self.data._replace(gram_a=_enlarge_gram(self.data.gram_a), gram_b=_enlarge_gram(self.data.gram_b))
+        factor = self.work.factor
+        if factor.size[0] == len(factor.mass):
+            room = 2 * len(factor.mass)
+            larger = compiled.new_work(self.data, room, self.work.left)
+            self.work = larger._replace(factor=enlarge(factor, room))
 
 
-def _enlarge_gram(gram: Gram, room: int) -> Gram:
-    used = gram.columns.shape[0]
-    if gram.kind <= DENSE or used >= gram.columns.shape[1]:
+def _enlarge_gram(gram: Gram) -> Gram:
+    slots, size = gram.columns.shape
+    if gram.kind <= DENSE or gram.slot[-1] + SPARE_COLUMNS <= slots or slots == size:
         return gram
-    columns = np.empty((min(max(room, 2 * used), gram.columns.shape[1]), gram.columns.shape[1]))
-    columns[:used] = gram.columns
+    columns = np.empty((min(2 * slots + SPARE_COLUMNS, size), size))
+    columns[:slots] = gram.columns
     return gram._replace(columns=columns)
 
 
@@ -145,7 +148,7 @@ def reverse_support(problem: Problem, limits: Limits, full: Outcome) -> list[Pai
     """
     hessian = problem.hessian(full.rows, full.cols, full.rows, full.cols)
     inverse = np.asarray(np.linalg.pinv(hessian, hermitian=True), np.float64)
-    used = compiled.used_capacity(full.rows, full.cols, limits.labels, len(limits.groups))
+    used = capacity.used_capacity(full.rows, full.cols, limits.labels, len(limits.groups))
     kept = _shrink(inverse, full.mass.copy(), full.rows, full.cols, limits.flat - used, limits.labels)
     return [(int(full.rows[k]), int(full.cols[k])) for k in kept]
 
@@ -159,7 +162,7 @@ def _shrink(inverse: Floats, mass: Floats, rows: Ints, cols: Ints, left: Ints, l
         least, position = np.inf, -1
         for k in range(size):
             t = kept[k]
-            if mass[t] > 0.0 and not compiled.is_over(left, labels, rows[t], cols[t]):
+            if mass[t] > 0.0 and not capacity.is_over(left, labels, rows[t], cols[t]):
                 continue
             loss = mass[t] * abs(mass[t]) / inverse[t, t]  # entries that turned negative go first
             if loss < least:
@@ -167,7 +170,7 @@ def _shrink(inverse: Floats, mass: Floats, rows: Ints, cols: Ints, left: Ints, l
         if position < 0:
             return kept[:size]
         t = kept[position]
-        compiled.count(left, labels, rows[t], cols[t], 1)
+        capacity.count(left, labels, rows[t], cols[t], 1)
         size -= 1
         kept[position] = kept[size]
         share = mass[t] / inverse[t, t]

@@ -16,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._jit import kernel
-from ..geometry._entries import Floats, Ints, cost_entry, fetch
+from ..geometry._entries import Floats, Ints, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
+from .capacity import is_free
 from .compiled import (
+    NEEDS_ROOM,
     Data,
     Trace,
     Work,
@@ -29,12 +31,12 @@ from .compiled import (
     diagonal,
     find_row,
     grow,
-    is_free,
     log,
     refresh,
     scan_columns,
 )
 
+WORSE, BETTER = 100, 101
 WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan
 
 
@@ -175,8 +177,6 @@ def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: fl
         i = find_row(data, work, j, False)
         if i < 0 or effort[0] > limit:
             break
-        if not (fetch(data.gram_a, i) and fetch(data.gram_b, j)):
-            continue
         if work.left[1 + i] <= 0 and work.left[1 + m + j] <= 0:
             _one_for_two(data, work, i, j, wish[j], inverse, found, effort)
         else:
@@ -216,8 +216,8 @@ def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
 
 
 @kernel
-def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Floats, limit: float) -> bool:
-    """Carry the exchange out; False if it did not lower the objective (the caller then restores)."""
+def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Floats, limit: float) -> int:
+    """Carry the exchange out: ``BETTER``, or ``WORSE`` or ``NEEDS_ROOM``, and the caller restores."""
     factor, n = work.factor, data.base_c.size
     before = gain(factor)
     both = out[1] >= 0
@@ -233,22 +233,27 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
         gradient += factor.coupling[t] * factor.mass[t]
     effort[0] += 6.0 * factor.size[0] * factor.size[0]
     if gradient >= -data.tol or not is_free(work.left, data.labels, i, j):
-        return False
+        return WORSE
     size = factor.size[0]
-    if add_and_log(data, work, i, j, trace) != SOLVED:
-        return False
+    code = add_and_log(data, work, i, j, trace)
+    if code != SOLVED:
+        return NEEDS_ROOM if code == NEEDS_ROOM else WORSE
     departed = factor.size[0] <= size
     enough = before + 1e-12 * abs(before)
     if gain(factor) <= enough and not both and not departed:
-        return False
+        return WORSE
     work.pool_state[1] = 0.0
-    grow(data, work, trace, effort, limit)
-    return gain(factor) > enough
+    if grow(data, work, trace, effort, limit) == NEEDS_ROOM:
+        return NEEDS_ROOM
+    return BETTER if gain(factor) > enough else WORSE
 
 
 @kernel
 def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats, limit: float) -> int:
-    """Try the promising exchanges once, best first; how many lowered the objective. ``spare`` is a second state."""
+    """Try the promising exchanges once, best first; how many lowered the objective, or -1 for want of room.
+
+    ``spare`` is a second state.
+    """
     refresh(data, work)
     work.pool_state[1] = 0.0  # exchanges change the plan behind the pool's back
     room = 4 * (work.factor.size[0] + data.base_c.size)
@@ -269,9 +274,12 @@ def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
             continue
         steps, departures = trace.steps[0], trace.steps[1]
         copy_work(work, spare)
-        if _try(data, work, found.out[best], found.into[best], trace, effort, limit):
+        verdict = _try(data, work, found.out[best], found.into[best], trace, effort, limit)
+        if verdict == BETTER:
             accepted += 1
-        else:
-            copy_work(spare, work)
-            trace.steps[0], trace.steps[1] = steps, departures
+            continue
+        copy_work(spare, work)
+        trace.steps[0], trace.steps[1] = steps, departures
+        if verdict == NEEDS_ROOM:
+            return -1
     return accepted
