@@ -1,0 +1,151 @@
+"""The command: it does what it says, files appear whole or not at all, and bad input ends in one sentence."""
+
+import builtins
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import sparsetransport as st
+from sparsetransport import cli
+
+PICTURE = "sparsetransport-demo.png"
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The demo as a user starts it, in a process of its own, with its output in pipes."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-c", "from sparsetransport.cli import main; main()", "demo"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "COLUMNS": "80"})
+    return done, folder
+
+
+def test_demo_succeeds_and_says_nothing_on_the_side(demo):
+    done, _ = demo
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout, "no colours or spinners in a pipe"
+
+
+def test_demo_prints_what_the_budget_is_worth(demo):
+    table = {}
+    for line in demo[0].stdout.splitlines():
+        found = re.match(r"(.+?)\s{2,}(\d+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+) %\s+([\d.]+) %\s+([\d.]+) %", line)
+        if found:
+            table[found[1]] = [float(number) for number in found.groups()[1:]]
+    assert list(table) == ["no budget", "its 80 largest links", "same, re-optimised", "budget of 80 links"]
+    free, cut, again, ours = table.values()
+    assert free[0] > cut[0] == again[0] == ours[0] == 80
+    assert free[1] <= ours[1] < again[1] < cut[1]
+    assert ours[3] <= 0.1 < again[3], "the gap asked for is reached, and only by the plan that knew the budget"
+    assert all(row[2] <= row[1] for row in table.values())
+    assert max(ours[4:]) < 5.0
+
+
+def test_demo_draws_a_picture_and_leaves_nothing_else(demo):
+    matplotlib_image = pytest.importorskip("matplotlib.image")
+    _, folder = demo
+    assert [path.name for path in folder.iterdir()] == [PICTURE]
+    picture = matplotlib_image.imread(folder / PICTURE)[..., :3]
+    assert picture.shape[0] > 500
+    assert picture.shape[1] > 1000
+    for half in np.array_split(picture, 2, axis=1):
+        assert (half.min(axis=2) < 0.7).mean() > 0.005, "both panels have something dark in them"
+
+
+@pytest.mark.parametrize("lines", [True, False])
+def test_a_folder_that_cannot_be_written_to(lines, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    answer = invoke("demo", "--out", str(file / "folder" if lines else file))
+    assert answer.exit_code == 2
+    assert re.fullmatch(r"Error: cannot write .*: .*\n", answer.stderr)
+    assert str(file) in answer.stderr
+    assert answer.stdout == ""
+    assert file.read_text() == "not a folder"
+
+
+@pytest.mark.parametrize("budget", ["0", "-3", "many", "2.5"])
+def test_a_budget_that_is_none(budget, tmp_path):
+    answer = invoke("demo", "--budget", budget, "--out", str(tmp_path / "new"))
+    assert answer.exit_code == 2
+    assert "--budget" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_budget_larger_than_the_plan_is_told_once(tmp_path):
+    answer = invoke("demo", "--budget", "9999", "--out", str(tmp_path))
+    assert answer.exit_code == 0
+    assert answer.stderr.count("Warning: budget = 9999") == 1
+    assert "clamped to 1260" in answer.stderr
+
+
+def test_without_matplotlib_there_is_a_table_and_one_sentence(tmp_path, monkeypatch):
+    def refuse(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    answer = invoke("demo", "--budget", "40", "--out", str(tmp_path))
+    assert answer.exit_code == 1
+    assert "budget of 40 links" in answer.stdout
+    assert answer.stderr == "Error: plots need matplotlib: pip install matplotlib\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_picture_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
+    def fail(budget):
+        raise ValueError("nothing to draw")
+
+    (tmp_path / PICTURE).write_text("old")
+    monkeypatch.setattr(cli.ports_and_cities, "run", fail)
+    answer = invoke("demo", "--out", str(tmp_path))
+    assert (answer.exit_code, answer.stderr) == (2, "Error: nothing to draw\n")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_compiling_is_told_apart_from_solving(tmp_path, monkeypatch):
+    comparison = cli.ports_and_cities.run(10)._replace(compile_seconds=31.4)
+    monkeypatch.setattr(cli.ports_and_cities, "run", lambda budget: comparison)
+    answer = invoke("demo", "--budget", "10", "--out", str(tmp_path))
+    assert "Compiling took 31.4 s on top" in answer.stdout
+
+
+def test_info_names_versions_threads_and_optional_parts(monkeypatch):
+    monkeypatch.setattr(cli, "OPTIONAL", ("matplotlib", "no-such-package"))
+    answer = invoke("info")
+    assert answer.exit_code == 0
+    lines = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in answer.stdout.splitlines())
+    assert lines["sparsetransport"] == st.__version__
+    assert lines["numpy"] == np.__version__
+    assert int(lines["CPUs to use"]) >= 1
+    assert lines["no-such-package"].startswith("absent")
+    assert {"Python", "scipy", "numba", "matplotlib"} <= lines.keys()
+
+
+def test_version():
+    answer = invoke("--version")
+    assert (answer.exit_code, answer.stdout) == (0, f"sparsetransport {st.__version__}\n")
+
+
+def test_an_unknown_command():
+    answer = invoke("fly")
+    assert answer.exit_code == 2
+    assert "No such command 'fly'" in answer.stderr
+
+
+def test_no_command_shows_the_help():
+    answer = invoke()
+    assert "demo" in answer.stdout + answer.stderr
+    assert "info" in answer.stdout + answer.stderr

@@ -1,0 +1,83 @@
+"""The code of README.md and docs/ runs, top to bottom, and prints what is written below it; so do the examples."""
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OPTIONAL = ("jax", "matplotlib", "torch")
+
+
+def blocks(page: Path) -> list[tuple[int, str, str | None]]:
+    """The Python blocks of a page: the line they start at, their code, and the output given right after them."""
+    text = page.read_text(encoding="utf-8")
+    fences = list(FENCE.finditer(text))
+    found = []
+    for k, fence in enumerate(fences):
+        if fence[1] != "python":
+            continue
+        following = fences[k + 1] if k + 1 < len(fences) else None
+        follows = following is not None and following[1] == "text" and not text[fence.end() : following.start()].strip()
+        found.append((text[: fence.start()].count("\n") + 2, fence[2], following[2] if follows and following else None))
+    return found
+
+
+def absent(code: str) -> list[str]:
+    """Optional packages that the code imports and that are not installed."""
+    return [
+        name
+        for name in OPTIONAL
+        if re.search(rf"^\s*import {name}\b", code, re.M) and not importlib.util.find_spec(name)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    namespace = {"__name__": page.stem}
+    ran = 0
+    for line, code, output in blocks(page):
+        if absent(code):
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("\n" * (line - 1) + code, str(page), "exec"), namespace)
+        ran += 1
+        if output is not None:
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            assert doctest.OutputChecker().check_output(output, printed.getvalue(), flags), printed.getvalue()
+    assert ran > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+def test_example_runs(example, tmp_path, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    runpy.run_path(str(example), run_name="__main__")
+    pictures = list(tmp_path.glob("*.png"))
+    assert pictures, "an example leaves a picture"
+    assert all(picture.stat().st_size > 5_000 for picture in pictures)
+    matplotlib.pyplot.close("all")
+
+
+def test_the_pages_have_code_and_the_examples_exist():
+    assert all(blocks(page) for page in PAGES)
+    assert len(EXAMPLES) >= 2

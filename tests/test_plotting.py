@@ -1,0 +1,186 @@
+"""Pictures show what they are given, on the Axes they are given, and say what is wrong with what they cannot draw."""
+
+import builtins
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import sparsetransport as st
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+from sparsetransport.plotting import label_points, plot_edges, plot_path, plot_plan  # noqa: E402
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(12, 2)), RNG.normal(size=(9, 2)) + 1.0
+
+
+@pytest.fixture(scope="module")
+def result():
+    return st.solve_sample(X, Y, budget=8, reg=1.0)
+
+
+@pytest.fixture
+def axes():
+    figure, one = plt.subplots()
+    yield one
+    plt.close(figure)
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def ink(ax):
+    """The share of pixels inside the Axes that are not white."""
+    ax.figure.canvas.draw()
+    frame = ax.get_window_extent()
+    pixels = np.asarray(ax.figure.canvas.buffer_rgba())[::-1, :, :3]
+    inside = pixels[int(frame.y0) + 2 : int(frame.y1) - 2, int(frame.x0) + 2 : int(frame.x1) - 2]
+    return float((inside < 250).any(axis=2).mean())
+
+
+DRAWINGS = {
+    "plot_plan": lambda result, ax: plot_plan(result, ax=ax),
+    "plot_edges": lambda result, ax: plot_edges(X, Y, result, ax=ax),
+    "plot_path": lambda result, ax: plot_path(result, ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_draws_on_the_axes_given_and_returns_them(draw, result, axes):
+    assert draw(result, axes) is axes
+    assert ink(axes) > 0.001
+
+
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_makes_axes_of_its_own(draw, result):
+    before = set(plt.get_fignums())
+    ax = draw(result, None)
+    assert isinstance(ax, matplotlib.axes.Axes)
+    assert len(set(plt.get_fignums()) - before) == 1
+
+
+def test_plan_has_a_dot_where_the_plan_has_mass_with_area_in_proportion(result, axes):
+    dots = plot_plan(result, ax=axes).collections[0]
+    drawn = {(int(i), int(j)): size for (j, i), size in zip(dots.get_offsets(), dots.get_sizes(), strict=True)}
+    masses = dict(zip(zip(result.rows.tolist(), result.cols.tolist(), strict=True), result.mass, strict=True))
+    assert drawn.keys() == masses.keys()
+    heavy = [pair for pair, mass in masses.items() if mass > 0.2 * result.mass.max()]
+    assert len(heavy) > 1
+    assert np.ptp([drawn[pair] / masses[pair] for pair in heavy]) < 1e-6 * drawn[heavy[0]] / masses[heavy[0]]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, scipy.sparse.csr_array, lambda plan: plan.tolist()])
+def test_plan_of_any_kind(kind, result, axes):
+    dots = plot_plan(kind(result.plan), ax=axes).collections[0]
+    assert len(dots.get_offsets()) == len(result.mass)
+
+
+@pytest.mark.parametrize("size", [1, 5, 5000])
+def test_plan_stays_readable_at_any_size(size, axes):
+    plan = scipy.sparse.coo_array((np.ones(size), (np.arange(size), np.arange(size))), shape=(size, size))
+    sizes = plot_plan(plan, ax=axes).collections[0].get_sizes()
+    assert 1.0 <= sizes.min() <= sizes.max() <= 500.0
+    assert ink(axes) > 0.001
+
+
+def test_edges_join_the_points_of_the_entries_and_heavier_ones_are_wider(result, axes):
+    plot_edges(X, Y, result, ax=axes)
+    lines = axes.collections[0]
+    drawn = sorted(map(tuple, (np.concatenate(ends).tolist() for ends in lines.get_segments())))
+    expected = sorted(map(tuple, np.hstack([X[result.rows], Y[result.cols]]).tolist()))
+    np.testing.assert_allclose(drawn, expected)
+    assert np.all(np.diff(lines.get_linewidths()) >= 0.0)
+    assert lines.get_linewidths()[-1] == pytest.approx(4.0)
+
+
+def test_edges_of_many_points(axes):
+    points = RNG.normal(size=(5000, 2))
+    plan = scipy.sparse.coo_array((np.ones(5000), (np.arange(5000), np.arange(5000)[::-1])), shape=(5000, 5000))
+    assert ink(plot_edges(points, points + 1.0, plan, ax=axes)) > 0.05
+
+
+def test_markers_grow_with_their_weights(result, axes):
+    weights = np.arange(1.0, 13.0), np.ones(9)
+    circles, squares = plot_edges(X, Y, result, ax=axes, weights=weights).collections[1:]
+    assert np.all(np.diff(squares.get_sizes()) > 0.0)
+    assert np.ptp(circles.get_sizes()) == 0.0
+
+
+def test_path_never_rises_and_ends_at_the_plan(result, axes):
+    line, dot = plot_path(result, ax=axes).lines
+    assert np.all(np.diff(line.get_ydata()) <= 0.0)
+    assert dot.get_xydata().tolist() == [[8, result.value]]
+    assert line.get_ydata().min() == pytest.approx(result.value)
+
+
+def test_path_shows_the_bound_once_it_is_known(axes):
+    fresh = st.solve_sample(X, Y, budget=8, reg=1.0)
+    assert "lower bound" not in {line.get_label() for line in plot_path(fresh, ax=axes).lines}
+    proof = fresh.certify()
+    bound = next(line for line in plot_path(fresh, ax=axes).lines if line.get_label() == "lower bound")
+    assert set(bound.get_ydata()) == {proof.lower_bound}
+
+
+def test_path_proves_bounds_on_the_way(result, axes):
+    lines = {line.get_label(): line for line in plot_path(result, ax=axes, bounds=4).lines}
+    entries, bounds = lines["lower bound"].get_data()
+    assert entries.tolist() == [2, 4, 6, 8]
+    assert np.all(np.diff(bounds) <= 1e-12)
+    objective = dict(zip(*lines["objective"].get_data(), strict=True))
+    assert all(objective[count] >= bound for count, bound in zip(entries, bounds, strict=True))
+
+
+def test_labels_do_not_overlap_and_those_without_room_are_left_out(axes):
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    points = np.full((40, 2), 0.5)
+    axes.scatter(*points.T)
+    label_points(points, [f"name {k}" for k in range(40)], ax=axes)
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert 4 <= len(boxes) < 40
+    assert axes.texts[0].get_text() == "name 0"
+    assert not any(one.overlaps(other) for k, one in enumerate(boxes) for other in boxes[:k])
+
+
+def test_labels_far_away_get_a_line(axes):
+    axes.set(xlim=(0, 1), ylim=(0, 1))
+    points = np.full((20, 2), 0.5)
+    label_points(points, [f"name {k}" for k in range(20)], ax=axes, farthest=30.0)
+    assert any(text.arrow_patch is not None for text in axes.texts if not text.get_text())
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda result: plot_plan([1.0, 2.0]), "plan must have 2 dimensions"),
+        (lambda result: plot_plan([[1.0, -1.0]]), "plan must not be negative, got -1.0"),
+        (lambda result: plot_plan(scipy.sparse.coo_array(np.ones(3))), "plan must have 2 dimensions"),
+        (lambda result: plot_edges(X[:5], Y, result), r"X must have shape \(12, 2\)"),
+        (lambda result: plot_edges(X, np.ones((9, 3)), result), r"Y must have shape \(9, 2\)"),
+        (lambda result: plot_edges(X, Y, result, weights=(np.ones(3), np.ones(9))), "the first of weights"),
+        (lambda result: plot_path(st.solve([[np.inf]])), "must have a path"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said(draw, message, result):
+    with pytest.raises(ValueError, match=message):
+        draw(result)
+    assert not plt.get_fignums(), "no empty figure is left behind"
+
+
+def test_without_matplotlib_one_sentence_says_how_to_get_it(result, monkeypatch):
+    def refuse(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(ImportError, match="pip install matplotlib"):
+        plot_plan(result)
