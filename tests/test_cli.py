@@ -12,6 +12,9 @@ from typer.testing import CliRunner
 
 import sparsetransport as st
 from sparsetransport import cli
+from sparsetransport.cli import console
+from sparsetransport.cli import demo as demo_command
+from sparsetransport.cli import info as info_command
 
 PICTURE = "sparsetransport-demo.png"
 
@@ -109,21 +112,21 @@ def test_a_picture_that_fails_leaves_the_old_one(tmp_path, monkeypatch):
         raise ValueError("nothing to draw")
 
     (tmp_path / PICTURE).write_text("old")
-    monkeypatch.setattr(cli.ports_and_cities, "run", fail)
+    monkeypatch.setattr(demo_command.ports_and_cities, "run", fail)
     answer = invoke("demo", "--out", str(tmp_path))
     assert (answer.exit_code, answer.stderr) == (2, "Error: nothing to draw\n")
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
 def test_compiling_is_told_apart_from_solving(tmp_path, monkeypatch):
-    comparison = cli.ports_and_cities.run(10)._replace(compile_seconds=31.4)
-    monkeypatch.setattr(cli.ports_and_cities, "run", lambda budget: comparison)
+    comparison = demo_command.ports_and_cities.run(10)._replace(compile_seconds=31.4)
+    monkeypatch.setattr(demo_command.ports_and_cities, "run", lambda budget: comparison)
     answer = invoke("demo", "--budget", "10", "--out", str(tmp_path))
     assert "Compiling took 31.4 s on top" in answer.stdout
 
 
 def test_info_names_versions_threads_and_optional_parts(monkeypatch):
-    monkeypatch.setattr(cli, "OPTIONAL", ("matplotlib", "no-such-package"))
+    monkeypatch.setattr(info_command, "OPTIONAL", ("matplotlib", "no-such-package"))
     answer = invoke("info")
     assert answer.exit_code == 0
     lines = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in answer.stdout.splitlines())
@@ -149,3 +152,54 @@ def test_no_command_shows_the_help():
     answer = invoke()
     assert "demo" in answer.stdout + answer.stderr
     assert "info" in answer.stdout + answer.stderr
+    assert "solve" in answer.stdout + answer.stderr
+    assert "reproduce" in answer.stdout + answer.stderr
+
+
+def test_a_whole_file_takes_its_place_only_when_all_went_well(tmp_path):
+    path = tmp_path / "new" / "folder" / "file.txt"
+
+    def interrupted():
+        with console.whole_file(path) as unfinished:
+            unfinished.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not list(tmp_path.iterdir()), "neither file nor folders"
+    with console.whole_file(path) as unfinished:
+        unfinished.write_text("whole")
+        assert not path.exists()
+    assert path.read_text() == "whole"
+    assert [one.name for one in path.parent.iterdir()] == ["file.txt"]
+
+
+def test_a_whole_file_follows_a_link_and_refuses_a_folder(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
+    with console.whole_file(tmp_path / "link.txt") as unfinished:
+        unfinished.write_text("new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+    with pytest.raises(IsADirectoryError), console.whole_file(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "code"),
+    [
+        (PermissionError(13, "Permission denied", "x.csv"), "cannot write x.csv: Permission denied", 2),
+        (ValueError("no"), "no", 2),
+        (ImportError("plots need matplotlib"), "plots need matplotlib", 1),
+        (MemoryError(), "not enough memory", 1),
+        (RuntimeError("odd"), "RuntimeError: odd (--debug shows where)", 1),
+    ],
+)
+def test_every_error_is_a_sentence_with_a_code(error, message, code):
+    assert console.explain(error) == (message, code)
+
+
+def test_work_in_the_background_gives_its_result_or_its_error():
+    assert console.in_background(lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        console.in_background(lambda: 1 / 0)

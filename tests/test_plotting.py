@@ -13,7 +13,14 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from sparsetransport.plotting import label_points, plot_edges, plot_path, plot_plan  # noqa: E402
+from sparsetransport.plotting import (  # noqa: E402
+    label_points,
+    plot_alignment,
+    plot_edges,
+    plot_marginals,
+    plot_path,
+    plot_plan,
+)
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(12, 2)), RNG.normal(size=(9, 2)) + 1.0
@@ -50,6 +57,8 @@ DRAWINGS = {
     "plot_plan": lambda result, ax: plot_plan(result, ax=ax),
     "plot_edges": lambda result, ax: plot_edges(X, Y, result, ax=ax),
     "plot_path": lambda result, ax: plot_path(result, ax=ax),
+    "plot_marginals": lambda result, ax: plot_marginals(result, ax=ax),
+    "plot_alignment": lambda result, ax: plot_alignment(result, range(12), range(9), ax=ax),
 }
 
 
@@ -115,7 +124,7 @@ def test_markers_grow_with_their_weights(result, axes):
 
 
 def test_path_never_rises_and_ends_at_the_plan(result, axes):
-    line, dot = plot_path(result, ax=axes).lines
+    line, dot = plot_path(result, ax=axes, knee=False).lines
     assert np.all(np.diff(line.get_ydata()) <= 0.0)
     assert dot.get_xydata().tolist() == [[8, result.value]]
     assert line.get_ydata().min() == pytest.approx(result.value)
@@ -136,6 +145,72 @@ def test_path_proves_bounds_on_the_way(result, axes):
     assert np.all(np.diff(bounds) <= 1e-12)
     objective = dict(zip(*lines["objective"].get_data(), strict=True))
     assert all(objective[count] >= bound for count, bound in zip(entries, bounds, strict=True))
+
+
+def test_path_shades_the_gap_between_objective_and_bound(result, axes):
+    plot_path(result, ax=axes, bounds=4)
+    (band,) = axes.collections
+    lines = {line.get_label(): line.get_data() for line in axes.lines}
+    corners = band.get_paths()[0].vertices
+    assert corners[:, 0].min() == 2
+    assert corners[:, 0].max() == 8
+    assert corners[:, 1].min() == pytest.approx(lines["lower bound"][1].min())
+    assert {text.get_text() for text in axes.get_legend().get_texts()} >= {"gap", "objective", "lower bound"}
+
+
+def test_path_marks_the_knee_where_the_line_bends(axes):
+    """Five links carry nearly everything: the objective falls steeply up to them and hardly beyond."""
+    heavy = np.array([1.0] * 5 + [0.02] * 15)
+    cost = 1.0 - np.eye(20)
+    bent = st.solve(cost, heavy, heavy, unbalanced=10.0)
+    labels = [line.get_label() for line in plot_path(bent, ax=axes).lines]
+    assert "knee: 5 entries" in labels
+    mark = axes.lines[labels.index("knee: 5 entries")]
+    assert mark.get_xdata().tolist() == [5]
+
+
+def test_a_straight_path_has_no_knee(axes):
+    straight = st.solve(1.0 - np.eye(20), unbalanced=10.0)
+    assert not [line for line in plot_path(straight, ax=axes).lines if line.get_label().startswith("knee")]
+
+
+def test_marginals_are_those_of_the_plan_and_those_asked_for(axes):
+    plan = np.array([[0.2, 0.0, 0.1], [0.0, 0.3, 0.0]])
+    asked = [0.5, 0.5], [0.2, 0.3, 0.5]
+    plot_marginals(plan, *asked, ax=axes)
+    for patch, expected, sign in zip(axes.patches, asked, (1.0, -1.0), strict=True):
+        np.testing.assert_allclose(patch.get_data().values, sign * np.array(expected))
+    up, down = (bars.get_paths()[0].vertices[:, 1] for bars in axes.collections)
+    assert set(up.round(12)) == {0.0, 0.3}
+    assert set(down.round(12)) == {0.0, -0.2, -0.3, -0.1}
+    assert [text.get_text() for text in axes.texts] == [
+        "rows: 60 % of the mass in place",
+        "columns: 60 % of the mass in place",
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 5, 5000])
+def test_marginals_and_alignments_of_any_size(size):
+    plan = scipy.sparse.coo_array((np.ones(size) / size, (np.arange(size), np.arange(size))), shape=(size, size))
+    for draw in (lambda: plot_marginals(plan), lambda: plot_alignment(plan, range(size), range(size))):
+        ax = draw()
+        assert ink(ax) > 0.001
+        assert len([label for label in ax.get_yticklabels() if label.get_text()]) <= 40
+
+
+def test_many_marginals_are_sorted_by_what_was_asked(axes):
+    weights = RNG.random(100)
+    plot_marginals(np.diag(weights), weights, weights, ax=axes)
+    np.testing.assert_array_equal(axes.patches[0].get_data().values, np.sort(weights)[::-1])
+
+
+def test_alignment_shades_the_mass_and_names_the_words(axes):
+    plan = np.array([[0.5, 0.0, 0.0], [0.0, 0.2, 0.1]])
+    plot_alignment(plan, ["the", "cat"], ["le", "chat", "dort"], ax=axes, links=[(0, 0), (1, 1)])
+    np.testing.assert_array_equal(axes.images[0].get_array(), plan)
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["the", "cat"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["le", "chat", "dort"]
+    assert axes.collections[0].get_offsets().tolist() == [[0.0, 0.0], [1.0, 1.0]]
 
 
 def test_labels_do_not_overlap_and_those_without_room_are_left_out(axes):
@@ -166,6 +241,10 @@ def test_labels_far_away_get_a_line(axes):
         (lambda result: plot_edges(X, np.ones((9, 3)), result), r"Y must have shape \(9, 2\)"),
         (lambda result: plot_edges(X, Y, result, weights=(np.ones(3), np.ones(9))), "the first of weights"),
         (lambda result: plot_path(st.solve([[np.inf]])), "must have a path"),
+        (lambda result: plot_marginals(result, np.ones(3)), "a must have one mass for each of the 12 points"),
+        (lambda result: plot_marginals(result, None, -np.ones(9)), "b must not be negative"),
+        (lambda result: plot_alignment(result, range(3), range(9)), "source must have one word for each of the 12"),
+        (lambda result: plot_alignment(result, range(12), range(9), links=[(12, 0)]), "links must hold pairs"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(draw, message, result):

@@ -1,5 +1,6 @@
 """Arrays and numbers in: every error names the argument, the rule and the value, before any work starts."""
 
+import importlib
 import math
 import numbers
 from collections.abc import Callable
@@ -43,7 +44,9 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> F
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     array = np.ascontiguousarray(array, dtype=np.float64)
     # One pass without a temporary of the array's size: a sum is NaN or infinite if an entry is.
-    if not math.isfinite(float(array.sum())):
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = float(array.sum())
+    if not math.isfinite(total):
         bad = np.isnan(array) | (np.isinf(array) if not infinite else np.isneginf(array))
         if bad.any():
             place = tuple(int(k) for k in np.argwhere(bad)[0])
@@ -61,7 +64,7 @@ def masses(name: str, value: Any, size: int) -> Floats:
     if array.min() < 0.0:
         place = int(array.argmin())
         raise ValueError(f"{name} must not be negative, got {array[place]} at {place}")
-    return array
+    return array.copy()
 
 
 def number(name: str, value: Any, *, positive: bool) -> float:
@@ -91,10 +94,25 @@ def choice(name: str, value: Any, known: dict[str, Any]) -> Any:
     return known[value]
 
 
+def as_numpy(array: NDArray[Any]) -> NDArray[Any]:
+    """The array itself: what `same_kind` gives for NumPy arrays and lists."""
+    return array
+
+
+class _Like:
+    """Turns NumPy arrays into the array type, and onto the device, of another array; can be pickled."""
+
+    def __init__(self, value: Any) -> None:
+        self.namespace = array_api_compat.array_namespace(value).__name__
+        self.device = array_api_compat.device(value)
+
+    def __call__(self, array: NDArray[Any]) -> Any:
+        return importlib.import_module(self.namespace).asarray(array, device=self.device)
+
+
 def same_kind(*inputs: Any) -> Callable[[NDArray[Any]], Any]:
     """A function that turns NumPy arrays into the array type, and onto the device, of the first foreign input."""
     for value in inputs:
         if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
-            namespace, device = array_api_compat.array_namespace(value), array_api_compat.device(value)
-            return lambda array: namespace.asarray(array, device=device)
-    return lambda array: array
+            return _Like(value)
+    return as_numpy

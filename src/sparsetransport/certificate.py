@@ -22,7 +22,7 @@ from . import _checks
 from ._checks import Floats
 from ._jit import kernel
 from .geometry.matrices import Gram
-from .matroids import Limits
+from .matroids import Limits, Matroid, Uniform, as_matroid
 from .problem import Problem
 
 Ints = NDArray[np.int64]
@@ -269,7 +269,9 @@ class _Side:
         return self.enter(residual)
 
 
-def guarantee(problem: Problem, method: str = "omp", *, eps: float = 0.01, budget_is_matroid: bool = True) -> float:
+def guarantee(
+    problem: Problem, method: str = "omp", *, budget: int | Matroid | None = None, eps: float = 0.01
+) -> float:
     r"""The share of the best possible reduction ``F(S*)`` that a method reaches before it has seen the data.
 
     With :math:`F(S) = U(0) - \min_{\mathrm{supp}\,\gamma \subseteq S} U(\gamma)` and the submodularity ratio
@@ -287,10 +289,11 @@ def guarantee(problem: Problem, method: str = "omp", *, eps: float = 0.01, budge
     ----------
     problem : Problem
     method : {"omp", "greedy", "stochastic", "residual", "residual-greedy"}
+    budget : int or Matroid, optional
+        The budget; one on the whole plan by default. Nothing is promised for an intersection, and only the residual
+        rules promise something for matroids other than the whole-plan budget.
     eps : float
         The ε of stochastic OMP.
-    budget_is_matroid : bool
-        False for an intersection of budgets, for which nothing is promised.
 
     Examples
     --------
@@ -301,7 +304,10 @@ def guarantee(problem: Problem, method: str = "omp", *, eps: float = 0.01, budge
     """
     known = {"omp": 0, "greedy": 0, "stochastic": 1, "residual": 2, "residual-greedy": 2}
     kind = _checks.choice("method", method, known)
-    if not budget_is_matroid:
+    if not 0.0 < _checks.number("eps", eps, positive=True) < 1.0:
+        raise ValueError(f"eps must be between 0 and 1, got {eps!r}")
+    matroid = as_matroid(budget)
+    if matroid is not None and not (matroid.is_matroid if kind == 2 else isinstance(matroid, Uniform)):
         return 0.0
     weight_a, weight_b = problem.unbalanced
     steepest = 2.0 * weight_a * problem.gram_a.largest_diagonal + 2.0 * weight_b * problem.gram_b.largest_diagonal

@@ -115,9 +115,16 @@ def no_limits(shape: Shape) -> Limits:
 class Counting(Matroid):
     """A budget that counts entries of groups of pairs, each with a capacity."""
 
-    @abstractmethod
     def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape; errors and warnings about them come from here."""
+        """The capacities on a plan of this shape; errors come from here, and one warning for what is clamped."""
+        known: dict[Shape, Limits] = self.__dict__.setdefault("_known", {})
+        if shape not in known:
+            known[shape] = self._limits(shape)
+        return known[shape]
+
+    @abstractmethod
+    def _limits(self, shape: Shape) -> Limits:
+        """The capacities on a plan of this shape."""
 
 
 def free(limits: Limits, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDArray[np.bool_]:
@@ -172,8 +179,7 @@ class Uniform(Counting):
     def __repr__(self) -> str:
         return f"Uniform({self.k})"
 
-    def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape."""
+    def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(total=int(_capacities("budget", self.k, 1, shape[0] * shape[1])[0]))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
@@ -198,8 +204,7 @@ class PerColumn(Counting):
     def __repr__(self) -> str:
         return f"PerColumn({self.k})"
 
-    def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape."""
+    def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0]))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
@@ -225,8 +230,7 @@ class PerRow(Counting):
     def __repr__(self) -> str:
         return f"PerRow({self.k})"
 
-    def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape."""
+    def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1]))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
@@ -258,15 +262,16 @@ class Partition(Counting):
         array = np.asarray(labels)
         if array.dtype.kind not in "iu" or array.ndim != 2:
             raise TypeError(f"labels must be a matrix of ints, got dtype {array.dtype} and shape {array.shape}")
-        self.labels = np.maximum(array, -1).astype(np.int32)
+        if array.size and array.max() >= array.size:
+            raise ValueError(f"labels must be below the number of pairs, {array.size}, got {array.max()}")
+        self.labels = np.maximum(array.astype(np.int64), -1).astype(np.int32)
         self.capacities = capacities
         self._caps = _capacities("capacities", capacities, int(self.labels.max(initial=-1)) + 1, array.size)
 
     def __repr__(self) -> str:
         return f"Partition({self.labels.shape[0]}x{self.labels.shape[1]} labels, {self.capacities})"
 
-    def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape."""
+    def _limits(self, shape: Shape) -> Limits:
         if self.labels.shape != shape:
             raise ValueError(f"labels must have the shape of the plan, {shape}, got {self.labels.shape}")
         return no_limits(shape)._replace(labels=self.labels[None], groups=self._caps)
@@ -301,8 +306,7 @@ class Intersection(Counting):
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
 
-    def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape."""
+    def _limits(self, shape: Shape) -> Limits:
         every = [part.limits(shape) for part in self.parts]
         labels, offset = [], 0
         for one in every:
@@ -339,9 +343,8 @@ class Laminar(Intersection):
     def __repr__(self) -> str:
         return f"Laminar({', '.join(map(repr, self.parts))})"
 
-    def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape."""
-        limits = super().limits(shape)
+    def _limits(self, shape: Shape) -> Limits:
+        limits = super()._limits(shape)
         layers: list[NDArray[Any]] = list(limits.labels)
         if limits.rows.min() < UNLIMITED:
             layers.append(np.broadcast_to(np.arange(shape[0])[:, None], shape))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 BLUE, ORANGE, BLACK, GREY = "#0072B2", "#D55E00", "#222222", "#767676"
 _FEW = 30  # rows or columns up to which every one gets its tick and its line
+_WORDS = 40  # words written along a side at the most
 _MANY = 500  # points of a side from which links are drawn over the markers
 
 
@@ -152,12 +153,14 @@ def plot_edges(
     return ax
 
 
-def plot_path(result: Result, *, ax: "Axes | None" = None, bounds: int = 0, color: str = BLUE) -> "Axes":
-    """Draw the objective against the number of entries along the path of a solve.
+def plot_path(
+    result: Result, *, ax: "Axes | None" = None, bounds: int = 0, knee: bool = True, color: str = BLUE
+) -> "Axes":
+    """Draw the objective and its gap against the number of entries along the path of a solve.
 
-    The line is the lowest objective seen with at most so many entries; the dot is the plan itself. A dashed line shows
-    the lower bound where the result has one already: ask for ``result.lower_bound`` or ``result.certify()`` first, or
-    for ``bounds``.
+    The line is the lowest objective seen with at most so many entries; the dot is the plan itself, the diamond the knee
+    of the line. A dashed line shows the lower bound where the result has one already: ask for ``result.lower_bound`` or
+    ``result.certify()`` first, or for ``bounds``, which shade the gap along the path as well.
 
     Parameters
     ----------
@@ -166,7 +169,10 @@ def plot_path(result: Result, *, ax: "Axes | None" = None, bounds: int = 0, colo
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     bounds : int
-        Prove the tight lower bound for so many sizes on the way, this plan's own included, and draw those.
+        Prove the tight lower bound for so many sizes on the way, this plan's own included, and draw those and the gap.
+    knee : bool
+        Mark the size beyond which further entries bring little: the point of the line, as drawn, that lies farthest
+        below the straight one between its ends.
     color : str
         The colour of the line.
 
@@ -191,25 +197,198 @@ def plot_path(result: Result, *, ax: "Axes | None" = None, bounds: int = 0, colo
     entries = np.unique(path.entries)
     lowest = np.minimum.accumulate([path.objective[path.entries == count].min() for count in entries])
     count = len(result._parts.mass)
+    logarithmic = min(lowest.min(), result.value) > 0.0 and lowest.max() > 20.0 * lowest.min()
     ax = _axes(ax)
     ax.plot(entries, lowest, color=color, linewidth=1.8, label="objective")
     if bounds > 0:
         sizes = np.unique(np.linspace(count, 0, bounds, endpoint=False).round().astype(int))
         plans = [path.plan_at(int(size)) for size in sizes if 0 < size < count] + [result]
-        proved = [plan.certify().lower_bound for plan in plans]
-        ax.plot(
-            [len(plan._parts.mass) for plan in plans], proved, "--", color=BLACK, linewidth=1.2, label="lower bound"
-        )
+        used, proved = [len(plan._parts.mass) for plan in plans], [plan.certify().lower_bound for plan in plans]
+        ax.plot(used, proved, "--.", color=BLACK, linewidth=1.2, markersize=4, label="lower bound")
+        between = (entries >= used[0]) & (entries <= used[-1])
+        below = np.interp(entries[between], used, proved)
+        ax.fill_between(entries[between], below, lowest[between], color="0.87", linewidth=0, label="gap", zorder=1)
     elif result._proofs:
         ax.axhline(result.lower_bound, color=BLACK, linestyle="--", linewidth=1.2, label="lower bound")
+    bend = _knee(entries, np.log(lowest) if logarithmic else lowest) if knee else None
+    if bend is not None:
+        at = f"knee: {_count(int(entries[bend]), 'entry', 'entries')}"
+        ax.plot(
+            entries[bend], lowest[bend], "D", color="white", markeredgecolor=BLACK, markersize=6, label=at, zorder=3
+        )
     ax.plot(count, result.value, "o", color=color, markersize=7, label="this plan")
-    if min(lowest.min(), result.value) > 0.0 and lowest.max() > 20.0 * lowest.min():
+    if logarithmic:
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
+        from matplotlib.ticker import LogFormatter
+
+        ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))
     ax.set(xlabel="entries of the plan", ylabel="objective")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     return ax
+
+
+def _knee(entries: Ints, heights: Floats) -> int | None:
+    """The point of a falling line farthest below the chord between its ends, in shares of both; None if straight."""
+    fall = float(heights[0] - heights[-1])
+    if fall <= 0.0:
+        return None
+    below = 1.0 - (heights[0] - heights) / fall
+    depth = 1.0 - (entries - entries[0]) / float(entries[-1] - entries[0]) - below
+    return int(depth.argmax()) if depth.max() > 0.05 else None
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def plot_marginals(plan: Any, a: Any = None, b: Any = None, *, ax: "Axes | None" = None, color: str = BLUE) -> "Axes":
+    """Draw the masses asked for and those a plan reaches: rows upwards, columns downwards.
+
+    Filled bars are the sums of the plan, the black outline is what was asked for. Where there are more than a few
+    points, they are sorted by what was asked for, then by what was reached.
+
+    Parameters
+    ----------
+    plan : Result, SciPy sparse array, or array of shape (m, n)
+        The plan.
+    a, b : arrays of shape (m,) and (n,), optional
+        What was asked for; uniform with total one by default, as in `solve`.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    color : str
+        The colour of the bars.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np, sparsetransport as st
+    >>> from sparsetransport.plotting import plot_marginals
+    >>> ax = plot_marginals(st.solve(np.ones((4, 3)) - np.eye(4, 3), budget=3))
+    >>> [text.get_text() for text in ax.texts]
+    ['rows: 75 % of the mass in place', 'columns: 88 % of the mass in place']
+    """
+    rows, cols, mass, (m, n) = _entries(plan)
+    asked_a, asked_b = _checks.masses("a", a, m), _checks.masses("b", b, n)
+    ax = _axes(ax)
+    _draw_marginal(ax, asked_a, np.bincount(rows, mass, m).astype(np.float64), "rows", 1.0, color)
+    _draw_marginal(ax, asked_b, np.bincount(cols, mass, n).astype(np.float64), "columns", -1.0, color)
+    ax.axhline(0.0, color=BLACK, linewidth=0.8)
+    ax.set(xlim=(0.0, 1.0), ylabel="mass", xticks=[])
+    ax.set_xlabel("points" if max(m, n) <= _FEW else "points, sorted by the mass asked for")
+    ax.yaxis.set_major_formatter(lambda height, _: f"{abs(height):.3g}")
+    ax.margins(y=0.25)  # room for the texts and the legend
+    ax.spines[["top", "right", "bottom"]].set_visible(False)
+    ax.legend(*_first_two(ax), frameon=False, loc="upper left", ncols=2)
+    return ax
+
+
+def _draw_marginal(ax: "Axes", asked: Floats, reached: Floats, side: str, sign: float, color: str) -> None:
+    """Bars upwards or downwards over the whole width of the Axes, and how much of the mass is in place."""
+    count = len(asked)
+    if count > _FEW:
+        order = np.lexsort((-reached, -asked))
+        asked, reached = asked[order], reached[order]
+    edges = np.linspace(0.0, 1.0, count + 1)
+    width = (0.8 if count <= _FEW else 1.0) / count
+    lows, highs = (edges[:-1] + edges[1:] - width) / 2.0, (edges[:-1] + edges[1:] + width) / 2.0
+    bars = np.stack([lows, lows, highs, highs], axis=1).ravel()
+    heights = sign * np.stack([0.0 * reached, reached, reached, 0.0 * reached], axis=1).ravel()
+    ax.fill_between(bars, heights, color=color, alpha=0.45, linewidth=0, label="reached")
+    ax.stairs(sign * asked, edges, color=BLACK, linewidth=1.3, label="asked for")
+    total = float(asked.sum())
+    share = 100.0 * float(np.minimum(asked, reached).sum()) / total if total else 100.0
+    height, va = (0.91, "top") if sign > 0.0 else (0.02, "bottom")
+    text = f"{side}: {share:.0f} % of the mass in place"
+    ax.text(0.99, height, text, transform=ax.transAxes, ha="right", va=va, fontsize=9)
+
+
+def _first_two(ax: "Axes") -> tuple[list[Any], list[str]]:
+    """The handles and labels of the first two things drawn: later ones repeat them."""
+    handles, labels = ax.get_legend_handles_labels()
+    return handles[:2], labels[:2]
+
+
+def plot_alignment(
+    plan: Any, source: Any, target: Any, *, ax: "Axes | None" = None, links: Any = None, cmap: str = "Blues"
+) -> "Axes":
+    """Draw a plan between the words of two sentences as a shaded matrix.
+
+    Parameters
+    ----------
+    plan : Result, SciPy sparse array, or array of shape (m, n)
+        The plan; darker cells carry more mass.
+    source, target : lists of m and n str
+        The words of the rows and of the columns; as many are written as there is room for.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    links : list of pairs, optional
+        Links to compare with, drawn as open squares.
+    cmap : str
+        A matplotlib colour map that goes from light to dark.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from sparsetransport.plotting import plot_alignment
+    >>> ax = plot_alignment(np.eye(2, 3), ["the", "cat"], ["le", "chat", "dort"], links=[(0, 0), (1, 1)])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['the', 'cat']
+    """
+    rows, cols, mass, (m, n) = _entries(plan)
+    source, target = _words("source", source, m), _words("target", target, n)
+    pairs = np.asarray([] if links is None else links, np.int64).reshape(-1, 2)
+    if pairs.size and (pairs.min() < 0 or (pairs >= (m, n)).any()):
+        raise ValueError(f"links must hold pairs of a plan of shape {(m, n)}, got {pairs.max(axis=0).tolist()}")
+    if max(m, n) > _MANY:  # cells would be smaller than a pixel
+        ax = plot_plan(plan, ax=ax)
+    else:
+        ax = _axes(ax)
+        shades = np.zeros((m, n))
+        shades[rows, cols] = mass
+        ax.imshow(shades, cmap=cmap, vmin=0.0, vmax=mass.max(initial=1e-300), interpolation="nearest")
+    if max(m, n) <= 2 * _FEW:
+        ax.set_xticks(np.arange(n + 1) - 0.5, minor=True)
+        ax.set_yticks(np.arange(m + 1) - 0.5, minor=True)
+        ax.grid(which="minor", color="0.88", linewidth=0.6)
+        ax.tick_params(which="minor", length=0)
+    if len(pairs):
+        frame = ax.get_window_extent()
+        cell = min(frame.width / n, frame.height / m) * 72.0 / ax.figure.dpi
+        side = float(np.clip(0.62 * cell, 3.0, 16.0))
+        marks: dict[str, Any] = {
+            "facecolors": "none",
+            "edgecolors": ORANGE,
+            "linewidths": float(np.clip(0.12 * side, 0.6, 1.6)),
+        }
+        ax.scatter(pairs[:, 1], pairs[:, 0], s=side**2, marker="s", label="links given", **marks)
+    every_row, every_col = -(-m // _WORDS), -(-n // _WORDS)
+    size = float(np.clip(240.0 / max(min(m, _WORDS), min(n, _WORDS)), 5.0, 10.0))
+    ax.set_yticks(range(0, m, every_row), source[::every_row], fontsize=size)
+    ax.set_xticks(range(0, n, every_col), target[::every_col], fontsize=size, rotation=90)
+    ax.set(xlabel="", ylabel="")
+    ax.tick_params(which="major", length=2)
+    return ax
+
+
+def _words(name: str, words: Any, count: int) -> list[str]:
+    """As many words as the plan has rows or columns."""
+    found = [str(word) for word in words]
+    if len(found) != count:
+        raise ValueError(f"{name} must have one word for each of the {count} points, got {len(found)}")
+    return found
 
 
 def label_points(points: Any, names: Any, *, ax: "Axes", farthest: float = 10.0, **style: Any) -> "Axes":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from . import _checks
 from ._checks import Floats
 from .geometry import costs
-from .geometry.kernels import Delta, _Radial
+from .geometry.kernels import Delta
 from .geometry.matrices import Cost, Gram, as_gram
 
 Ints = NDArray[np.int64]
@@ -131,7 +131,7 @@ class Problem:
         lazy: bool,
     ) -> "Problem":
         m, n = cost.shape
-        first, second = _pair("kernels", kernels, single=isinstance(kernels, str | Delta | _Radial))
+        first, second = _pair("kernels", kernels, single=not isinstance(kernels, list | tuple))
         weights = _weights(unbalanced)
         reg = _checks.number("reg", reg, positive=False)
         mass_a, mass_b = _checks.masses("a", a, m), _checks.masses("b", b, n)
@@ -164,9 +164,9 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """The size of a gradient, against which small ones count as zero."""
+        """The size of the terms that a negative gradient is a sum of: what its rounding is a share of."""
         r, c = self.base
-        return max(self.cost.magnitude, float(np.abs(r).max()), float(np.abs(c).max()))
+        return max(float(np.abs(r).max()), float(np.abs(c).max()), -min(self.cost.lowest, 0.0))
 
     def marginals(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """Row and column sums of a sparse plan."""

@@ -26,6 +26,7 @@ class Status(Enum):
     GAP_REACHED = "the certified gap is within the tolerance asked for"
     GAP_OPEN = "nothing found lowers the objective, and the certified gap is above the tolerance asked for"
     GIVEN = "the links were given, and their masses are optimal"
+    BASELINE = "another method made this plan, for an objective of its own"
     STOPPED = "the callback asked to stop"
     ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
 
@@ -58,7 +59,7 @@ class Certificate(NamedTuple):
         return self.gap / abs(self.value) if self.value else self.gap
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Path:
     """The steps of a solve.
 
@@ -72,7 +73,7 @@ class Path:
     gone: Ints = field(repr=False)  # (departures, 2)
     gone_until: Ints = field(repr=False)  # (steps,)
     start: tuple[tuple[int, int], ...] = field(repr=False)
-    _restrict: "Callable[[Ints, Ints], Result]" = field(repr=False)
+    _restrict: "Callable[[Ints, Ints, int], Result]" = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.objective)
@@ -81,7 +82,7 @@ class Path:
         """The pairs in use at the step with the lowest objective among those with at most ``entries`` entries."""
         within = np.flatnonzero(self.entries <= entries)
         if not within.size:
-            return []
+            return list(self.start) if len(self.start) <= entries else []
         last = int(within[self.objective[within].argmin()])
         support = dict.fromkeys(self.start)
         first = 0
@@ -97,7 +98,7 @@ class Path:
         if entries < 0:
             raise ValueError(f"entries must not be negative, got {entries}")
         support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
-        return self._restrict(support[:, 0], support[:, 1])
+        return self._restrict(support[:, 0], support[:, 1], entries)
 
 
 class Parts(NamedTuple):
@@ -114,7 +115,7 @@ class Parts(NamedTuple):
     points: tuple[Floats, Floats] | None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Result:
     """A sparse transport plan, its value and its proof. The names are those of POT's ``OTResult``.
 

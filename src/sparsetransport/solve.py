@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from . import _checks, certificate
 from ._checks import Floats
 from .inner.apgd import kkt_residual
-from .inner.solvers import SOLVERS, ActiveSet
+from .inner.solvers import SOLVERS, ActiveSet, UnboundedError
 from .matroids import Counting, Limits, Matroid, Pair, Uniform, as_matroid, no_limits
 from .outer.engine import Engine, reverse_support
 from .outer.exchange import exchange
@@ -32,6 +32,7 @@ METHODS: dict[str, type[Rule]] = {
     "greedy": Greedy,
     "residual-greedy": ResidualGreedy,
 }
+_SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
 
 
@@ -99,7 +100,7 @@ def solve(
     rng : seed or numpy Generator, optional
         For the random methods.
     tol : float, optional
-        A gradient below this share of the problem's scale counts as zero: 1e-12, or 1e-6 for "apgd".
+        A gradient below this share of the problem's scale counts as zero: 1e-13, or 1e-6 for "apgd".
     max_iter : int, optional
         Limit of the inner solver; 1,000 for "apgd" by default.
 
@@ -117,9 +118,7 @@ def solve(
     >>> res.certify().relative_gap < 1e-6
     True
     """
-    problem = Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
-    return solve_problem(
-        problem,
+    options = _Options.checked(
         budget=budget,
         method=method,
         inner=inner,
@@ -131,8 +130,9 @@ def solve(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
-        _give=_checks.same_kind(C, a, b),
     )
+    problem = Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    return _solve(problem, options, _checks.same_kind(C, a, b))
 
 
 def solve_sample(
@@ -185,6 +185,7 @@ def solve_sample(
     >>> res.rows.size, res.sparse_plan.shape
     (20, (30, 25))
     """
+    checked = _Options.checked(**options)
     problem = Problem.from_points(
         X,
         Y,
@@ -197,26 +198,11 @@ def solve_sample(
         reg=reg,
         lazy=lazy,
     )
-    return solve_problem(problem, _give=_checks.same_kind(X, Y, a, b), **options)
+    return _solve(problem, checked, _checks.same_kind(X, Y, a, b))
 
 
-def solve_problem(
-    problem: Problem,
-    *,
-    budget: int | Matroid | None = None,
-    method: str | Rule = "omp",
-    inner: str = "active_set",
-    reclaim: bool = True,
-    polish: bool | None = None,
-    gap_tol: float | None = None,
-    start: Result | Sequence[Pair] | None = None,
-    callback: Callback | None = None,
-    rng: Any = None,
-    tol: float | None = None,
-    max_iter: int | None = None,
-    _give: Any = None,
-) -> Result:
-    """Solve a `Problem`; the arguments are those of `solve`.
+def solve_problem(problem: Problem, **options: Any) -> Result:
+    """Solve a `Problem`; the options are those of `solve`.
 
     Examples
     --------
@@ -225,40 +211,93 @@ def solve_problem(
     >>> st.solve_problem(problem, budget=st.PerColumn(1)).rows
     array([0, 1])
     """
-    matroid = as_matroid(budget)
-    limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
-    rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
-    if not hasattr(rule, "select"):
-        raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
-    solver = _checks.choice("inner", inner, SOLVERS)
-    tol = (1e-12 if inner == "active_set" else 1e-6) if tol is None else _checks.number("tol", tol, positive=True)
-    max_iter = None if max_iter is None else _checks.positive_int("max_iter", max_iter)
-    gap_tol = None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True)
-    first = _start(start, problem.shape)
-    polish = reclaim and inner == "active_set" if polish is None else polish
-    counting = matroid is None or isinstance(matroid, Counting)
+    return _solve(problem, _Options.checked(**options), _checks.as_numpy)
 
-    if isinstance(rule, OMP) and reclaim and inner == "active_set" and counting:
-        outcome = _run(problem, limits, first, tol, callback, polish=polish, thorough=gap_tol is not None)
+
+class _Options(NamedTuple):
+    """The options of a solve, checked before any work."""
+
+    matroid: Matroid | None
+    rule: Rule
+    solver: Any
+    reclaim: bool
+    polish: bool
+    gap_tol: float | None
+    start: list[Pair]
+    callback: Callback | None
+    rng: np.random.Generator
+    tol: float
+    max_iter: int | None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        budget: int | Matroid | None = None,
+        method: str | Rule = "omp",
+        inner: str = "active_set",
+        reclaim: bool = True,
+        polish: bool | None = None,
+        gap_tol: float | None = None,
+        start: Result | Sequence[Pair] | None = None,
+        callback: Callback | None = None,
+        rng: Any = None,
+        tol: float | None = None,
+        max_iter: int | None = None,
+    ) -> "_Options":
+        """The options as `solve` takes them."""
+        rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
+        if not hasattr(rule, "select"):
+            raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable, got {callback!r}")
+        solver = _checks.choice("inner", inner, SOLVERS)
+        exact = solver is ActiveSet
+        return cls(
+            as_matroid(budget),
+            rule,
+            solver,
+            reclaim,
+            reclaim and exact if polish is None else polish,
+            None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
+            _pairs(start),
+            callback,
+            np.random.default_rng(rng),
+            (1e-13 if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
+            None if max_iter is None else _checks.positive_int("max_iter", max_iter),
+        )
+
+    @property
+    def counting(self) -> bool:
+        """Does the budget count entries?"""
+        return self.matroid is None or isinstance(self.matroid, Counting)
+
+
+def _solve(problem: Problem, options: _Options, give: Any) -> Result:
+    """Choose the way, go it, and wrap up what comes out."""
+    matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
+    limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
+    _require_inside(options.start, problem.shape)
+    if isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting:
+        outcome = _run(problem, limits, options.start, tol, options.callback, polish=options.polish, thorough=thorough)
     else:
         outcome = maximise(
             problem,
             matroid,
-            rule,
-            inner=solver(problem, tol, max_iter),
-            reclaim=reclaim,
-            rng=np.random.default_rng(rng),
+            options.rule,
+            inner=options.solver(problem, tol, options.max_iter),
+            reclaim=options.reclaim,
+            rng=options.rng,
             tol=tol,
-            start=first,
-            callback=callback,
+            start=options.start,
+            callback=options.callback,
         )
-        if polish and outcome.status is not Status.STOPPED:
-            outcome = _polish(problem, matroid, limits, outcome, tol, thorough=gap_tol is not None)
-
+        if options.polish and outcome.status is not Status.STOPPED:
+            outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
     prover = _Prover(problem, limits, tol)
-    result = _result(problem, outcome, prover, _give or (lambda array: array))
-    if gap_tol is not None and outcome.status is not Status.STOPPED:
-        result = _close_gap(problem, limits, result, prover, gap_tol, tol, counting=counting)
+    result = _result(outcome, prover, give)
+    if options.gap_tol is not None and outcome.status is not Status.STOPPED:
+        result = _close_gap(result, prover, options.gap_tol, counting=options.counting)
     return result
 
 
@@ -278,35 +317,40 @@ def _run(
     status = engine.grow()
     if polish:
         engine.polish(thorough=thorough)
-    return engine.outcome(status)
+    return engine.outcome(Status.STOPPED if engine.stopped else status)
 
 
 def _polish(
-    problem: Problem, matroid: Matroid | None, limits: Limits, outcome: Outcome, tol: float, *, thorough: bool
+    problem: Problem,
+    matroid: Matroid | None,
+    limits: Limits,
+    outcome: Outcome,
+    tol: float,
+    callback: Callback | None,
+    *,
+    thorough: bool,
 ) -> Outcome:
     """Exchange entries of a plan that the general loop made, and keep its steps."""
     if matroid is not None and not isinstance(matroid, Counting):
-        return exchange(problem, matroid, outcome, tol)
+        return exchange(problem, matroid, outcome, tol, callback)
     engine = Engine(problem, limits, tol=tol)
     engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)))
-    engine.record = outcome.record  # the steps that led here, and from here on those of the polish
+    engine.record, engine.callback = outcome.record, callback  # from here on the steps are those of the polish
     status = engine.grow()
     engine.polish(thorough=thorough)
-    return engine.outcome(status)._replace(start=outcome.start)
+    return engine.outcome(Status.STOPPED if engine.stopped else status)._replace(start=outcome.start)
 
 
-def _close_gap(
-    problem: Problem, limits: Limits, result: Result, prover: "_Prover", gap_tol: float, tol: float, *, counting: bool
-) -> Result:
+def _close_gap(result: Result, prover: "_Prover", gap_tol: float, *, counting: bool) -> Result:
     """Prove the plan good enough, or look for a better one by reverse greedy and say whether that one is."""
     if result.status in (Status.OPTIMAL, Status.ALL_FORBIDDEN):
         return result
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
     if counting and prover.full.rows.size <= _REVERSE_UP_TO:
-        support = reverse_support(problem, limits, prover.full)
-        outcome = _run(problem, limits, support, tol, polish=True, thorough=True)
-        other = _result(problem, outcome, prover, result._give)
+        support = reverse_support(prover.problem, prover.limits, prover.full)
+        outcome = _run(prover.problem, prover.limits, support, prover.tol, polish=True, thorough=True)
+        other = _result(outcome, prover, result._give)
         if other.value < result.value:
             other._proofs[True] = result.certify()._replace(value=other.value)  # a bound is one for all plans
             result = other
@@ -329,7 +373,8 @@ class _Prover:
         problem = self.problem
         weight_a, weight_b = problem.unbalanced
         if problem.reg == 0.0:
-            bound, (u, v) = problem.value(*self._full_plan), self._full_dual
+            bound = self._full_bound
+            u, v = self._full_dual if bound > -np.inf else (np.zeros_like(problem.a), np.zeros_like(problem.b))
         else:
             bound, u, v = certificate.cheap_bound(problem, self.limits, parts.rows, parts.cols, parts.mass)
             if tight and parts.value - bound > 1e-12 * abs(parts.value):
@@ -341,14 +386,29 @@ class _Prover:
     def _full_plan(self) -> tuple[Ints, Ints, Floats]:
         return self.full.rows, self.full.cols, self.full.mass
 
+    @cached_property
+    def _full_bound(self) -> float:
+        """The optimum without a budget, less what the gradients that rounding left negative could still gain."""
+        problem = self.problem
+        try:
+            fields = problem.fields(*self._full_plan)
+        except UnboundedError:
+            return -np.inf
+        steepest = 0.0
+        for first, block in problem.cost.blocks():
+            rows = slice(first, first + len(block))
+            steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
+        return problem.value(*self._full_plan) + steepest * float(problem.a.sum() + problem.b.sum())
+
     @property
     def _full_dual(self) -> tuple[Floats, Floats]:
         row_sum, col_sum = self.problem.marginals(*self._full_plan)
         return self.problem.a - row_sum, self.problem.b - col_sum
 
 
-def _result(problem: Problem, outcome: Outcome, prover: _Prover, give: Any) -> Result:
+def _result(outcome: Outcome, prover: _Prover, give: Any) -> Result:
     """An outcome as users see it: entries with mass only."""
+    problem = prover.problem
     kept = outcome.mass > 0.0
     rows, cols, mass = outcome.rows[kept], outcome.cols[kept], outcome.mass[kept]
     r, c = problem.fields(rows, cols, mass)
@@ -360,31 +420,36 @@ def _result(problem: Problem, outcome: Outcome, prover: _Prover, give: Any) -> R
     gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
     residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
     status = outcome.status if problem.cost.has_pairs else Status.ALL_FORBIDDEN
-    if not outcome.converged:
+    converged = outcome.converged and residual <= max(_SMALL_RESIDUAL, prover.tol)
+    if not converged:
         warnings.warn(
             f"the inner solver stopped at a relative KKT residual of {residual:.2g}: raise max_iter or tol",
             _checks.ConvergenceWarning,
             stacklevel=3,
         )
 
-    def restrict(some_rows: Ints, some_cols: Ints) -> Result:
-        total = min(prover.limits.total, max(len(some_rows), 1))
-        return _on_support(problem, some_rows, some_cols, prover.limits._replace(total=total), give)
-
-    def prove(tight: bool) -> Certificate:
-        proof = prover(parts, tight)
-        return Certificate(proof.value, proof.lower_bound, *map(give, proof[2:]))
-
     return Result(
         status,
-        outcome.converged,
+        converged,
         residual,
-        outcome.record.path(outcome.start, restrict),
+        outcome.record.path(outcome.start, partial(_restricted, prover, give)),
         {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg},
         parts,
         give,
-        prove,
+        partial(_proof, prover, parts, give),
     )
+
+
+def _proof(prover: _Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
+    """A certificate with the user's kind of arrays."""
+    proof = prover(parts, tight)
+    return Certificate(proof.value, proof.lower_bound, *map(give, proof[2:]))
+
+
+def _restricted(prover: _Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:
+    """The exact plan on a support, compared with all others within the budget of at most so many entries."""
+    limits = prover.limits._replace(total=min(prover.limits.total, max(entries, 1)))
+    return _on_support(prover.problem, rows, cols, limits, give)
 
 
 def solve_support(problem: Problem, pairs: Result | Sequence[Pair]) -> Result:
@@ -409,26 +474,33 @@ def solve_support(problem: Problem, pairs: Result | Sequence[Pair]) -> Result:
     >>> st.solve_support(problem, [(0, 0), (1, 1)]).mass
     array([0.5, 0.5])
     """
-    support = np.array(_start(pairs, problem.shape), np.int64).reshape(-1, 2)
+    links = _pairs(pairs)
+    _require_inside(links, problem.shape)
+    support = np.array(links, np.int64).reshape(-1, 2)
     limits = Uniform(max(len(support), 1)).limits(problem.shape)
-    return _on_support(problem, support[:, 0], support[:, 1], limits, lambda array: array)
+    return _on_support(problem, support[:, 0], support[:, 1], limits, _checks.as_numpy)
 
 
 def _on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: Any) -> Result:
     """The exact solution on a support, as a result within the limits."""
     solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
     outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
-    return _result(problem, outcome, _Prover(problem, limits, 1e-12), give)
+    return _result(outcome, _Prover(problem, limits, 1e-13), give)
 
 
-def _start(start: Result | Sequence[Pair] | None, shape: tuple[int, int]) -> list[Pair]:
-    """The pairs to begin with."""
-    if start is None:
+def _pairs(pairs: Result | Sequence[Pair] | None) -> list[Pair]:
+    """Pairs as the user gave them, each once."""
+    if pairs is None:
         return []
-    if isinstance(start, Result):
-        pairs = np.stack([start._parts.rows, start._parts.cols], axis=1)
-    else:
-        pairs = np.asarray(start, np.int64).reshape(-1, 2)
-    if pairs.size and (pairs.min() < 0 or (pairs >= shape).any()):
-        raise ValueError(f"start must hold pairs of a plan of shape {shape}, got {tuple(pairs.max(axis=0).tolist())}")
-    return [(int(i), int(j)) for i, j in pairs]
+    if isinstance(pairs, Result):
+        return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
+    array = np.asarray(pairs)
+    if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
+        raise TypeError(f"start must be a Result or a list of pairs of ints, got {pairs!r}")
+    return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
+
+
+def _require_inside(pairs: list[Pair], shape: tuple[int, int]) -> None:
+    for pair in pairs:
+        if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
+            raise ValueError(f"start must hold pairs of a plan of shape {shape}, got {pair}")

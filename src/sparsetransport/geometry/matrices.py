@@ -73,15 +73,15 @@ class Cost:
 
     @cached_property
     def _summary(self) -> tuple[int, float, float]:
-        """How many pairs are allowed, and the largest and the mean absolute cost among them."""
-        count, largest, total = 0, 0.0, 0.0
+        """How many pairs are allowed, the lowest cost among them, and their mean absolute cost."""
+        count, lowest, total = 0, np.inf, 0.0
         for _, block in self.blocks():
             finite = block if np.isfinite(block.max()) else block[np.isfinite(block)]
             if finite.size:
                 count += finite.size
-                largest = max(largest, float(finite.max()), -float(finite.min()))
+                lowest = min(lowest, float(finite.min()))
                 total += float(np.abs(finite).sum()) if finite.min() < 0.0 else float(finite.sum())
-        return count, largest, total / max(count, 1)
+        return count, lowest, total / max(count, 1)
 
     @property
     def has_pairs(self) -> bool:
@@ -89,8 +89,8 @@ class Cost:
         return self._summary[0] > 0
 
     @property
-    def magnitude(self) -> float:
-        """The largest cost of an allowed pair in absolute value."""
+    def lowest(self) -> float:
+        """The lowest cost of an allowed pair."""
         return self._summary[1]
 
     @property
@@ -194,6 +194,8 @@ def _require_semidefinite(name: str, matrix: Floats, scale: float) -> None:
 
 def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, lazy: bool = False) -> Gram:
     """A Gram matrix from a matrix, or from a kernel (an object or a name) and the points."""
+    if isinstance(value, int | float) or value is None:
+        raise TypeError(f"{name} must be a kernel, its name or a Gram matrix, got {value!r}")
     if not isinstance(value, str | Delta | _Radial):
         return Gram.dense(name, value, size)
     kernel = as_kernel(name, value)

@@ -8,16 +8,22 @@ from numpy.typing import NDArray
 from .._checks import Floats
 from ..problem import Quadratic
 from . import active_set
-from .apgd import apgd
+from .apgd import apgd, kkt_residual
 
 Ints = NDArray[np.int64]
+ROUNDING = 1e-9  # a relative KKT residual that rounding can leave where Gram matrices are nearly singular
 
 
 class Solution(NamedTuple):
-    """Masses on a support, by how much they change the objective of no mass at all, and whether they are optimal."""
+    """Masses on a support, and by how much they change the objective of no mass at all.
+
+    ``kkt`` is the largest violation of the optimality conditions as a share of the objective's scale, and ``converged``
+    says whether that is within the solver's tolerance.
+    """
 
     mass: Floats
     change: float
+    kkt: float
     converged: bool
 
 
@@ -26,6 +32,9 @@ class InnerSolver(Protocol):
 
     def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
         """The masses on the pairs."""
+
+    def fresh(self) -> "InnerSolver":
+        """A solver with the same settings that remembers nothing."""
 
 
 class UnboundedError(ValueError):
@@ -50,9 +59,9 @@ class ActiveSet:
         Limit on the entries that enter in one call; None for none that matters.
     """
 
-    def __init__(self, objective: Quadratic, tol: float = 1e-12, max_iter: int | None = None) -> None:
+    def __init__(self, objective: Quadratic, tol: float = 1e-13, max_iter: int | None = None) -> None:
         self.objective = objective
-        self.tol = tol * objective.scale
+        self.tol = tol
         self.max_iter = max_iter
         self.factor = active_set.new_factor(32)
 
@@ -62,18 +71,22 @@ class ActiveSet:
         self._keep_only(support)
         limit = 50 * len(rows) + 100 if self.max_iter is None else self.max_iter
         mass = self._masses(support)
-        converged = not rows.size
-        while not converged and limit > 0:
+        for _ in range(limit if rows.size else 0):
             gradient = self.objective.gradient(self.objective.fields(rows, cols, mass), rows, cols)
             gradient[mass > 0.0] = 0.0
-            steepest = int(gradient.argmin())
-            before = active_set.gain(self.factor)
-            if gradient[steepest] < -self.tol:
-                self._push(rows[steepest], cols[steepest])
-                mass = self._masses(support)
-            converged = active_set.gain(self.factor) <= before  # nothing wants in, or only rounding is left
-            limit -= 1
-        return Solution(mass, -active_set.gain(self.factor), converged)
+            steepest, before = int(gradient.argmin()), active_set.gain(self.factor)
+            if gradient[steepest] >= -self.tol * self.objective.scale:
+                break
+            self._push(rows[steepest], cols[steepest])
+            mass = self._masses(support)
+            if active_set.gain(self.factor) <= before:
+                break  # only rounding is left to gain
+        kkt = _kkt(self.objective, rows, cols, mass)
+        return Solution(mass, -active_set.gain(self.factor), kkt, kkt <= max(self.tol, ROUNDING))
+
+    def fresh(self) -> "ActiveSet":
+        """A solver with the same settings that remembers nothing."""
+        return ActiveSet(self.objective, self.tol, self.max_iter)
 
     def gains(self, rows: Ints, cols: Ints, gradient: Floats) -> Floats:
         """By how much each of the pairs alone would lower the objective, if the support is what has mass now."""
@@ -138,18 +151,33 @@ class APGD:
         Iterations at the most; 1,000 for None.
     """
 
-    def __init__(self, objective: Quadratic, tol: float = 1e-12, max_iter: int | None = None) -> None:
+    def __init__(self, objective: Quadratic, tol: float = 1e-13, max_iter: int | None = None) -> None:
         self.objective = objective
-        self.tol = tol * objective.scale
+        self.tol = tol
         self.max_iter = 1000 if max_iter is None else max_iter
 
     def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
         """The masses on the pairs, from ``start``."""
         if not rows.size:
-            return Solution(start, 0.0, True)
+            return Solution(start, 0.0, 0.0, True)
         hessian, slope = self.objective.hessian(rows, cols, rows, cols), self.objective.slope(rows, cols)
-        mass, residual, _ = apgd(hessian, slope, start, self.tol, self.max_iter)
-        return Solution(mass, float(slope @ mass + 0.5 * mass @ hessian @ mass), residual <= self.tol)
+        scale = self.objective.scale
+        mass, residual, _ = apgd(hessian, slope, start, self.tol * scale, self.max_iter)
+        change = float(slope @ mass + 0.5 * mass @ hessian @ mass)
+        kkt = float(residual) / scale if scale else 0.0
+        return Solution(mass, change, kkt, kkt <= self.tol)
+
+    def fresh(self) -> "APGD":
+        """A solver with the same settings that remembers nothing."""
+        return APGD(self.objective, self.tol, self.max_iter)
+
+
+def _kkt(objective: Quadratic, rows: Ints, cols: Ints, mass: Floats) -> float:
+    """The largest violation of the optimality conditions on a support, as a share of the objective's scale."""
+    if not mass.size or not objective.scale:
+        return 0.0
+    gradient = objective.slope(rows, cols) + objective.hessian(rows, cols, rows, cols) @ mass
+    return float(kkt_residual(gradient, mass)) / objective.scale
 
 
 SOLVERS = {"active_set": ActiveSet, "apgd": APGD}

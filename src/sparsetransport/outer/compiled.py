@@ -33,7 +33,6 @@ DEPTH = 4  # pairs a column that a scan for the pool keeps
 POOL = 256  # pairs in the pool
 POOL_ADDITIONS = 64  # additions between two scans
 POOL_SLACK = 0.95  # how good a pooled pair must be against the best one left out
-UNLIMITED = np.int64(2**62)
 
 
 class Data(NamedTuple):
@@ -66,6 +65,7 @@ class Work(NamedTuple):
     where: Ints  # (DEPTH, n) their rows
     pool: Ints  # (2, POOL) rows and columns of pooled pairs
     pool_state: Floats  # (3,) pairs in the pool, additions it is still good for, smallest gradient it left out
+    progress: Floats  # (2,) the best gain so far, and steps since it was reached
 
 
 class Trace(NamedTuple):
@@ -108,6 +108,7 @@ def new_work(data: Data, capacity: int, left: Ints) -> Work:
         np.zeros((DEPTH, n), np.int64),
         np.zeros((2, POOL), np.int64),
         np.zeros(3),
+        np.zeros(2),
     )
 
 
@@ -135,16 +136,46 @@ def diagonal(data: Data, i: int, j: int) -> float:
     return gram_diagonal(data.gram_a, i) + gram_diagonal(data.gram_b, j) + data.reg
 
 
+@small_kernel
+def slope(data: Data, i: int, j: int) -> float:
+    """The linear term of a pair."""
+    return cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j]
+
+
 @kernel
 def add(data: Data, work: Work, i: int, j: int) -> int:
     """Add the pair, solve, and leave the departed in the factor's log."""
     if not (fetch(data.gram_a, i) and fetch(data.gram_b, j)):
         return NEEDS_ROOM
     couple(data, work, i, j)
-    slope = cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j]
-    if push(work.factor, i, j, diagonal(data, i, j), slope) != SOLVED:
+    if push(work.factor, i, j, diagonal(data, i, j), slope(data, i, j)) != SOLVED:
         return UNBOUNDED
     count(work.left, data.labels, i, j, -1)
+    return _call_back(data, work)
+
+
+@kernel
+def _call_back(data: Data, work: Work) -> int:
+    """Put departed entries that want back in into the plan again, until it is optimal on the whole support."""
+    factor = work.factor
+    k = 0
+    while k < factor.size[1]:
+        i, j = factor.gone[0, k], factor.gone[1, k]
+        couple(data, work, i, j)
+        gradient = slope(data, i, j)
+        for t in range(factor.size[0]):
+            gradient += factor.coupling[t] * factor.mass[t]
+        if gradient >= -data.tol:
+            k += 1
+            continue
+        last, before = factor.size[1] - 1, gain(factor)
+        factor.gone[0, k], factor.gone[1, k] = factor.gone[0, last], factor.gone[1, last]
+        factor.size[1] = last
+        if push(factor, i, j, diagonal(data, i, j), slope(data, i, j)) != SOLVED:
+            return UNBOUNDED
+        if gain(factor) <= before:  # only rounding is left to gain
+            break
+        k = 0
     return SOLVED
 
 
@@ -356,7 +387,8 @@ def _next_pair(data: Data, work: Work) -> tuple[float, int, int]:
             pool_state[0], pool_state[1], pool_state[2] = count, POOL_ADDITIONS, left_out
         count = int(pool_state[0])
         value, place = _best_of_pool(data, work, pool, count)
-        if place >= 0 and (rescanned or value <= POOL_SLACK * pool_state[2]):
+        good = value < -data.tol and value <= POOL_SLACK * pool_state[2]
+        if place >= 0 and (rescanned or good):
             i, j = pool[0, place], pool[1, place]
             pool[0, place], pool[1, place] = pool[0, count - 1], pool[1, count - 1]
             pool_state[0] -= 1.0
@@ -397,11 +429,27 @@ def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
 
 
 @kernel
+def start_afresh(work: Work) -> None:
+    """Forget the pool and the progress: the plan has changed behind their back."""
+    work.pool_state[1] = 0.0
+    work.progress[0] = work.progress[1] = 0.0
+
+
+@kernel
+def _stalls(progress: Floats, reached: float) -> bool:
+    """Has nothing but rounding been gained for a while?"""
+    if reached > progress[0] * (1.0 + 1e-14):
+        progress[0], progress[1] = reached, 0.0
+    else:
+        progress[1] += 1.0
+    return progress[1] > 8.0
+
+
+@kernel
 def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> int:
     """Add the best free pair, solve, reclaim; until nothing helps or is free, or ``effort[0]`` passes ``limit``."""
     factor = work.factor
     pairs, points = float(data.base_r.size * data.base_c.size), float(data.base_r.size + data.base_c.size)
-    reached, stalls = gain(factor), 0
     while True:
         if work.left[0] <= 0:
             return FULL
@@ -417,10 +465,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
             return code
         size = float(factor.size[0])
         effort[0] += 2.0 * size * size + (POOL * size if data.pooled else pairs + points * size)
-        now = trace.gain[trace.steps[0] - 1]
-        stalls = stalls + 1 if now <= reached else 0
-        reached = max(reached, now)
-        if stalls > 8:  # only rounding is left to gain
+        if _stalls(work.progress, gain(factor)):
             return OPTIMAL
 
 
@@ -428,7 +473,6 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
 def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: float, rows: Ints, cols: Ints) -> int:
     """As `grow`, with only the given pairs to choose from."""
     factor = work.factor
-    reached, stalls = gain(factor), 0
     while True:
         if trace.steps[0] == trace.gain.size or effort[0] > limit:
             return PAUSED
@@ -447,10 +491,7 @@ def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: flo
         if code != SOLVED:
             return code
         effort[0] += 2.0 * factor.size[0] ** 2 + rows.size + (work.r.size + work.c.size) * factor.size[0]
-        now = trace.gain[trace.steps[0] - 1]
-        stalls = stalls + 1 if now <= reached else 0
-        reached = max(reached, now)
-        if stalls > 8:
+        if _stalls(work.progress, gain(factor)):
             return OPTIMAL
 
 
@@ -465,10 +506,10 @@ def _holds(work: Work, i: int, j: int) -> bool:
 
 @kernel
 def wants_more(data: Data, work: Work) -> bool:
-    """Would any pair at all, free or not, lower the objective?"""
+    """Would any pair at all, free or not, lower the objective by more than what rounding leaves to gain?"""
     refresh(data, work)
     scan_columns(data, work, False)
     for j in range(data.base_c.size):
-        if work.best[0, j] + work.c[j] < -data.tol:
+        if work.best[0, j] + work.c[j] < -1000.0 * data.tol:
             return True
     return False

@@ -28,7 +28,7 @@ class Engine:
     """One problem with one counting budget, and the state of its solve."""
 
     def __init__(
-        self, problem: Problem, limits: Limits | None = None, *, tol: float = 1e-12, callback: Callback | None = None
+        self, problem: Problem, limits: Limits | None = None, *, tol: float = 1e-13, callback: Callback | None = None
     ) -> None:
         self.problem = problem
         self.limits = no_limits(problem.shape) if limits is None else limits
@@ -72,7 +72,7 @@ class Engine:
         allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + 1e6
         accepted = 1
         while accepted and not self.stopped and self.effort[0] < allowed:
-            self._enlarge()
+            self._enlarge(entries=accepted < 0)
             trace = compiled.new_trace(STEPS, len(self.work.factor.mass))
             spare = compiled.new_work(self.data, len(self.work.factor.mass), self.work.left)
             limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
@@ -81,13 +81,14 @@ class Engine:
 
     def _advance(self, step: Callable[[Trace, float], int]) -> int:
         """Call a compiled step until it is done, with more room where it needs some; between two calls Ctrl-C works."""
+        compiled.start_afresh(self.work)
         while not self.stopped:
             room = len(self.work.factor.mass)
             trace = compiled.new_trace(1 if self.callback is not None else min(STEPS, 4 * room + 64), room)
             code = step(trace, self.effort[0] + CHUNK)
             self._note(trace)
             if code == compiled.NEEDS_ROOM:
-                self._enlarge()
+                self._enlarge(entries=len(self.work.factor.mass) == self.work.factor.size[0])
             elif code == compiled.UNBOUNDED:
                 raise UnboundedError
             elif code != compiled.PAUSED:
@@ -118,13 +119,15 @@ class Engine:
             for k in range(steps):
                 pair = int(trace.added[0, k]), int(trace.added[1, k])
                 step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.entries[k]))
-                self.stopped = bool(self.callback(step)) or self.stopped
+                if self.callback(step):
+                    self.stopped = True
+                    break
 
-    def _enlarge(self) -> None:
-        """Twice the room of what is full: entries, or columns of lazy Gram matrices (with some to spare)."""
+    def _enlarge(self, *, entries: bool) -> None:
+        """Twice the room for columns of lazy Gram matrices where few are left, and for entries if asked for."""
         self.data = self.data._replace(gram_a=_enlarge_gram(self.data.gram_a), gram_b=_enlarge_gram(self.data.gram_b))
         factor = self.work.factor
-        if factor.size[0] == len(factor.mass):
+        if entries:
             room = 2 * len(factor.mass)
             larger = compiled.new_work(self.data, room, self.work.left)
             self.work = larger._replace(factor=enlarge(factor, room))

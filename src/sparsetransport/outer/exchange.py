@@ -5,12 +5,15 @@ import numpy as np
 from ..inner.solvers import ActiveSet
 from ..matroids import Matroid, Pair
 from ..problem import Quadratic
-from .loop import Outcome, View, as_arrays
+from ..result import Status
+from .loop import Callback, Outcome, View, as_arrays
 
 WIDTH = 8  # pairs from outside that are tried in a pass
 
 
-def exchange(objective: Quadratic, matroid: Matroid, outcome: Outcome, tol: float = 1e-12) -> Outcome:
+def exchange(
+    objective: Quadratic, matroid: Matroid, outcome: Outcome, tol: float = 1e-13, callback: Callback | None = None
+) -> Outcome:
     """Exchange entries of the outcome until no exchange of the steepest pairs outside lowers the objective.
 
     Examples
@@ -43,8 +46,10 @@ def exchange(objective: Quadratic, matroid: Matroid, outcome: Outcome, tol: floa
                 gone = [support[leaving], *(p for p, x in zip(swapped, tried.mass, strict=True) if x <= 0.0)]
                 support = [p for p, x in zip(swapped, tried.mass, strict=True) if x > 0.0]
                 solution = tried._replace(mass=tried.mass[tried.mass > 0.0])
-                outcome.record.add(pair, objective.constant + solution.change, len(support), gone)
+                step = outcome.record.add(pair, objective.constant + solution.change, len(support), gone)
                 changed = True
+                if callback is not None and callback(step):
+                    outcome, changed = outcome._replace(status=Status.STOPPED), False
                 break
     rows, cols = as_arrays(support)
     return outcome._replace(rows=rows, cols=cols, mass=solution.mass)

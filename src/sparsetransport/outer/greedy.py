@@ -47,9 +47,8 @@ def marginal_gains(view: View) -> tuple[Ints, Ints, Floats]:
 
 def _gain(view: View, inner: InnerSolver, pair: Pair) -> float:
     """The marginal gain by solving on the larger support; whatever the inner solver remembers is left as it was."""
-    fresh = type(inner)(view.objective)  # type: ignore[call-arg]
     rows, cols = as_arrays([*view.support, pair])
-    mass = fresh.solve(rows, cols, np.append(view.mass, 0.0)).mass
+    mass = inner.fresh().solve(rows, cols, np.append(view.mass, 0.0)).mass
     change = mass - np.append(view.mass, 0.0)
     hessian, slope = view.objective.hessian(rows, cols, rows, cols), view.objective.slope(rows, cols)
     middle = mass - 0.5 * change

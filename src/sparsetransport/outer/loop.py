@@ -64,7 +64,7 @@ class Record:
         nothing = (empty, np.zeros(0), np.zeros(0, np.int64), empty, np.zeros(0, np.int64))
         return [np.concatenate(part) for part in zip(nothing, *self._parts, strict=True)]
 
-    def path(self, start: tuple[Pair, ...], restrict: Callable[[Ints, Ints], Result]) -> Path:
+    def path(self, start: tuple[Pair, ...], restrict: Callable[[Ints, Ints, int], Result]) -> Path:
         """The steps as a result shows them."""
         pairs, objective, entries, gone, gone_until = self._concatenated()
         return Path(pairs, objective, entries, gone, gone_until, start, restrict)
@@ -183,7 +183,7 @@ def maximise(
     inner: InnerSolver | None = None,
     reclaim: bool = True,
     rng: np.random.Generator | None = None,
-    tol: float = 1e-12,
+    tol: float = 1e-13,
     start: Sequence[Pair] = (),
     callback: Callback | None = None,
 ) -> Outcome:
@@ -220,7 +220,7 @@ def maximise(
     inner = ActiveSet(objective, tol) if inner is None else inner
     rng = np.random.default_rng() if rng is None else rng
     threshold = tol * objective.scale
-    support = list(start)
+    support = _allowed(start, matroid, limits)
     record = Record()
     solution = inner.solve(*as_arrays(support), np.zeros(len(support)))
     if reclaim:
@@ -256,6 +256,19 @@ def maximise(
             break
     rows, cols = as_arrays(support)
     return Outcome(rows, cols, solution.mass, status, begun, record, solution.converged)
+
+
+def _allowed(start: Sequence[Pair], matroid: Matroid | None, limits: Limits | None) -> list[Pair]:
+    """Those of the pairs that the budget lets in, one after the other."""
+    support: list[Pair] = []
+    for pair in dict.fromkeys(start):
+        if limits is not None:
+            fits = bool(free(limits, support, *as_arrays([pair]))[0])
+        else:
+            fits = matroid is None or matroid.can_add(support, pair)
+        if fits:
+            support.append(pair)
+    return support
 
 
 def _drop_empty(support: list[Pair], solution: Solution) -> tuple[list[Pair], Solution, list[Pair]]:

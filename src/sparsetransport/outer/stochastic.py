@@ -33,7 +33,7 @@ class StochasticOMP:
         m, n = view.objective.shape
         taken = np.sort(view.rows * n + view.cols)
         left = m * n - len(taken)
-        if left == 0:
+        if left == 0 or view.budget == 0:
             return None
         wanted = min(math.ceil(m * n / view.budget * math.log(1.0 / self.eps)), left)
         drawn = view.rng.choice(left, wanted, replace=False, shuffle=False)

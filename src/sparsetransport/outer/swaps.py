@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._jit import kernel
-from ..geometry._entries import Floats, Ints, cost_entry
+from ..geometry._entries import Floats, Ints
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
@@ -34,6 +34,8 @@ from .compiled import (
     log,
     refresh,
     scan_columns,
+    slope,
+    start_afresh,
 )
 
 WORSE, BETTER = 100, 101
@@ -175,8 +177,10 @@ def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: fl
         if wish[j] == 0.0:
             continue
         i = find_row(data, work, j, False)
-        if i < 0 or effort[0] > limit:
+        if effort[0] > limit:
             break
+        if i < 0:
+            continue
         if work.left[1 + i] <= 0 and work.left[1 + m + j] <= 0:
             _one_for_two(data, work, i, j, wish[j], inverse, found, effort)
         else:
@@ -228,7 +232,7 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
             log(data, work, trace)
     i, j = into[0], into[1]
     couple(data, work, i, j)
-    gradient = cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j]
+    gradient = slope(data, i, j)
     for t in range(factor.size[0]):
         gradient += factor.coupling[t] * factor.mass[t]
     effort[0] += 6.0 * factor.size[0] * factor.size[0]
@@ -242,7 +246,7 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
     enough = before + 1e-12 * abs(before)
     if gain(factor) <= enough and not both and not departed:
         return WORSE
-    work.pool_state[1] = 0.0
+    start_afresh(work)
     if grow(data, work, trace, effort, limit) == NEEDS_ROOM:
         return NEEDS_ROOM
     return BETTER if gain(factor) > enough else WORSE
@@ -255,8 +259,7 @@ def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
     ``spare`` is a second state.
     """
     refresh(data, work)
-    work.pool_state[1] = 0.0  # exchanges change the plan behind the pool's back
-    room = 4 * (work.factor.size[0] + data.base_c.size)
+    room = WIDTH * work.factor.size[0] + 4 * data.base_c.size
     found = Exchanges(
         np.empty((room, 2), np.int64), np.empty((room, 2), np.int64), np.empty(room), np.zeros(1, np.int64)
     )

@@ -1,0 +1,38 @@
+"""Costs between points."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import sparsetransport as st
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(9, 3)), RNG.normal(size=(6, 3)) + 1.0
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
+def test_costs_are_what_scipy_says(metric):
+    """Squared Euclidean, Euclidean and cosine costs agree with SciPy's distances."""
+    np.testing.assert_allclose(st.cost_matrix(X, Y, metric), cdist(X, Y, metric), atol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
+def test_normalised_costs_have_maximum_one(metric):
+    """Normalised costs are the costs divided by their largest."""
+    plain = st.cost_matrix(X, Y, metric)
+    np.testing.assert_allclose(st.cost_matrix(X, Y, metric, normalize=True), plain / plain.max(), rtol=1e-13)
+
+
+def test_normalising_zeros_leaves_zeros():
+    """Where every cost is zero there is nothing to divide by."""
+    np.testing.assert_array_equal(st.cost_matrix(np.ones((2, 1)), np.ones((3, 1)), normalize=True), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+def test_equal_points_far_from_the_origin_cost_nothing(metric):
+    """The distance of a point to itself is zero and that of close points exact, wherever the origin is."""
+    far = 1e6 + X
+    cost = st.cost_matrix(far, np.vstack([far, far + 1e-3]), metric)
+    np.testing.assert_array_equal(np.diag(cost), np.zeros(len(X)))
+    near = np.diag(cost[:, len(X) :])
+    np.testing.assert_allclose(near, 3e-6 if metric == "sqeuclidean" else np.sqrt(3e-6), rtol=1e-5)

@@ -1,0 +1,165 @@
+"""What drives the compiled loop: room, pauses, callbacks, swaps and the reverse greedy."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from cases import KERNELS, TINY_BUDGETS, instance, support
+
+import sparsetransport as st
+from sparsetransport.matroids import no_limits
+from sparsetransport.outer import engine
+from sparsetransport.outer.engine import Engine, reverse_support
+
+EIGHT = [3, 8, st.PerColumn(1), st.PerRow(2), st.PerRow(1) & st.PerColumn(1)]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_plan_may_outgrow_its_first_room(kernel, monkeypatch):
+    """Room for entries is doubled when it runs out; the plan is the one a large room gives."""
+    case = instance(0, 25, 20, kernel, 0.5, (5.0, 5.0))
+    roomy = case.solve(polish=False)
+    monkeypatch.setattr(engine, "min", lambda *_: 2, raising=False)  # the first room, and the steps of a call
+    cramped = case.solve(polish=False)
+    assert roomy.rows.size > 10
+    assert support(cramped) == support(roomy)
+
+
+def test_pauses_change_nothing(monkeypatch):
+    """The kernel returns to Python now and then, for Ctrl-C; how often makes no difference to the plan."""
+    case = instance(0, 30, 25, "rbf", 0.1, (10.0, 10.0))
+    for budget in (None, 40, st.PerColumn(1)):
+        whole = case.solve(budget=budget, polish=False)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "CHUNK", 1.0)
+            patch.setattr(engine, "STEPS", 3)
+            pieces = case.solve(budget=budget, polish=False)
+        np.testing.assert_array_equal(whole.plan, pieces.plan)
+        np.testing.assert_array_equal(whole.path.pairs, pieces.path.pairs)
+        np.testing.assert_array_equal(whole.path.objective, pieces.path.objective)
+
+
+@pytest.mark.parametrize("budget", EIGHT, ids=repr)
+@pytest.mark.parametrize("polish", [False, True])
+def test_a_callback_that_only_looks_changes_nothing(budget, polish):
+    """The plan does not depend on whether somebody watches."""
+    for seed in range(8):
+        case = instance(seed, 14, 12, "rbf", 0.1, (10.0, 10.0))
+        alone = case.solve(budget=budget, polish=polish)
+        watched = case.solve(budget=budget, polish=polish, callback=lambda step: None)
+        assert support(watched) == support(alone)
+
+
+NOTHING = """
+import numpy as np, sparsetransport as st
+for budget in st.PerRow([0, 0, 0]), st.PerColumn([0, 0]), st.Partition(np.zeros((3, 2), int), [0]):
+    print(st.solve(np.ones((3, 2)), budget=budget).rows.size)
+"""
+
+
+def test_a_budget_of_nothing_gives_the_empty_plan():
+    """Capacities that are all zero leave an empty plan, and the solve ends; in its own process, lest it does not."""
+    done = subprocess.run([sys.executable, "-c", NOTHING], capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == ["0", "0", "0"], done.stderr
+
+
+# --- polish ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", EIGHT, ids=repr)
+@pytest.mark.parametrize("kernel", ["delta", "rbf", "imq-v2"])
+@pytest.mark.parametrize("reg", [0.0, 0.1])
+def test_the_polish_never_raises_the_objective(budget, kernel, reg):
+    """Exchanges are kept only if they lower U, so the polished plan is no worse and still within the budget."""
+    for seed in range(5):
+        case = instance(seed, 10, 8, kernel, reg, (10.0, 10.0))
+        rough, polished = case.solve(budget=budget, polish=False), case.solve(budget=budget)
+        assert polished.value <= rough.value + 1e-12
+        matroid = st.Uniform(budget) if isinstance(budget, int) else budget
+        limits, used = matroid.limits(case.shape), polished
+        assert used.rows.size <= limits.total
+        assert (np.bincount(used.rows, minlength=10) <= limits.rows).all()
+        assert (np.bincount(used.cols, minlength=8) <= limits.cols).all()
+
+
+def test_the_polish_finds_what_omp_missed():
+    """On tiny problems the polished plan is more often the best of all than the rough one."""
+    rough = polished = 0
+    for seed in range(20):
+        case = instance(seed, 4, 4, "rbf", 0.1, (10.0, 10.0))
+        best = case.optimum(TINY_BUDGETS["whole"].allowed)
+        rough += case.solve(budget=3, polish=False).value <= best + 1e-9
+        polished += case.solve(budget=3).value <= best + 1e-9
+    assert polished > rough
+
+
+@pytest.mark.parametrize("method", ["greedy", "stochastic", "residual", "residual-greedy"])
+@pytest.mark.parametrize("budget", EIGHT, ids=repr)
+def test_the_polish_of_other_methods_never_raises_the_objective(method, budget):
+    """The plan of any method, polished, is no worse than it was, and the steps of the polish come last in the path."""
+    for seed in range(4):
+        case = instance(seed, 10, 8, "rbf", 0.1, (10.0, 10.0))
+        rough = case.solve(budget=budget, method=method, polish=False, rng=seed)
+        polished = case.solve(budget=budget, method=method, rng=seed)
+        assert polished.value <= rough.value + 1e-12
+        np.testing.assert_array_equal(polished.path.pairs[: len(rough.path)], rough.path.pairs)
+        assert polished.path.objective[-1] == pytest.approx(polished.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("budget", EIGHT, ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_polished_plan_has_no_free_pair_that_helps(budget, kernel):
+    """When it ends, no pair that the budget still allows has a negative gradient: freed capacity was spent again."""
+    for seed in range(5):
+        case = instance(seed, 10, 8, kernel, 0.1, (10.0, 10.0))
+        matroid = st.Uniform(budget) if isinstance(budget, int) else budget
+        result = case.solve(budget=matroid)
+        gradient = case.C - result.potential_a[:, None] - result.potential_b
+        limits = matroid.limits(case.shape)
+        left_rows = limits.rows - np.bincount(result.rows, minlength=10)
+        left_cols = limits.cols - np.bincount(result.cols, minlength=8)
+        free = (left_rows[:, None] > 0) & (left_cols[None, :] > 0) & (result.rows.size < limits.total)
+        free[result.rows, result.cols] = False
+        assert gradient[free].min(initial=0.0) >= -1e-9
+
+
+# --- reverse greedy --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", TINY_BUDGETS)
+@pytest.mark.parametrize("reg", [0.0, 0.1])
+def test_reverse_greedy_keeps_to_the_budget(budget, reg):
+    """Deleting from the plan without a budget what is missed least ends with an allowed part of it."""
+    for seed in range(5):
+        case = instance(seed, 4, 4, "rbf", reg, (10.0, 10.0))
+        problem, matroid = case.problem(), TINY_BUDGETS[budget].matroid
+        matroid = st.Uniform(matroid) if isinstance(matroid, int) else matroid
+        whole = Engine(problem, no_limits(problem.shape))
+        full = whole.outcome(whole.grow())
+        kept = reverse_support(problem, matroid.limits(problem.shape), full)
+        assert TINY_BUDGETS[budget].allowed(kept)
+        assert set(kept) <= set(zip(full.rows.tolist(), full.cols.tolist(), strict=True))
+
+
+def test_reverse_greedy_deletes_what_is_missed_least():
+    """With a diagonal Hessian the entries with the smallest x²H stay out."""
+    C = np.full((3, 3), np.inf)
+    np.fill_diagonal(C, [0.0, 0.5, 1.0])
+    problem = st.Problem.from_matrices(C, np.ones(3), np.ones(3), unbalanced=1.0)
+    whole = Engine(problem, no_limits((3, 3)))
+    full = whole.outcome(whole.grow())
+    assert sorted(reverse_support(problem, st.Uniform(2).limits((3, 3)), full)) == [(0, 0), (1, 1)]
+
+
+def test_a_gap_asked_for_brings_better_plans():
+    """``gap_tol`` polishes on and tries the reverse greedy: never worse than the default, somewhere better."""
+    better = 0
+    for seed in range(3):
+        case = instance(seed, 9, 9, "imq-v2", 0.1, (10.0, 10.0))
+        plain = case.solve(budget=st.PerColumn(1))
+        thorough = case.solve(budget=st.PerColumn(1), gap_tol=1e-9)
+        assert thorough.value <= plain.value + 1e-12
+        assert np.bincount(thorough.cols).max() == 1
+        better += thorough.value < plain.value - 1e-9
+    assert better > 0

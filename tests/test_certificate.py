@@ -1,0 +1,267 @@
+"""Bounds: never above the best plan within the budget, never above any plan's objective."""
+
+import numpy as np
+import pytest
+from cases import KERNELS, TINY_BUDGETS, Forest, Instance, instance, no_cycle
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from strategies import instances, seeds, tiny_budgets, whole_budgets
+
+import sparsetransport as st
+from sparsetransport import certificate
+from sparsetransport.outer import engine
+
+
+def _slack(case, value):
+    """Rounding: a small share of the numbers that were added up."""
+    return 1e-9 * max(abs(case.constant()), abs(value), 1e-3)
+
+
+# --- bound <= best plan <= value -------------------------------------------------------------------------------------
+
+
+@given(instances((4, 4), lowest=-1, regs=(0.125, 1.0)), tiny_budgets)
+def test_the_cheap_bound_is_below_the_best_plan(case, budget):
+    """Weak duality (Lemma 3.4, Proposition 3.5): bound <= brute-force optimum <= value, for every kind of budget."""
+    result = case.solve(budget=budget.matroid)
+    best, slack = case.optimum(budget.allowed), _slack(case, result.value)
+    assert result.lower_bound <= best + slack
+    assert result.gap >= -slack
+
+
+@settings(max_examples=25)
+@given(instances((4, 4), lowest=-1, regs=(0.125, 1.0)), tiny_budgets)
+def test_the_tight_bound_is_between_the_cheap_one_and_the_best_plan(case, budget):
+    """Maximising the dual raises the bound, and it stays a bound."""
+    result = case.solve(budget=budget.matroid)
+    cheap = result.lower_bound
+    proof = result.certify()
+    best, slack = case.optimum(budget.allowed), _slack(case, result.value)
+    assert proof.lower_bound >= cheap
+    assert proof.lower_bound <= best + slack
+    assert result.lower_bound == proof.lower_bound
+
+
+@given(instances((4, 4), regs=(0.0,)), tiny_budgets)
+def test_the_bound_without_reg_is_the_optimum_without_a_budget(case, budget):
+    """λ₂ = 0: the bound, cheap or tight, is the least objective of all plans, below that of those within the budget."""
+    result = case.solve(budget=budget.matroid)
+    slack = _slack(case, result.value)
+    free = case.solve().value
+    assert result.lower_bound == pytest.approx(free, abs=slack)
+    assert result.certify().lower_bound == pytest.approx(free, abs=slack)
+    assert free <= case.optimum(budget.allowed) + slack
+
+
+@given(instances(lowest=-1, regs=(0.125, 1.0)), some.data())
+def test_no_gap_is_negative(case, data):
+    """Plans of any shape with any whole-plan budget: the cheap and the tight bound are below the objective."""
+    budget = data.draw(whole_budgets(case.shape))
+    result = case.solve(budget=budget.matroid)
+    slack = _slack(case, result.value)
+    assert result.gap >= -slack
+    assert result.certify().gap >= -slack
+
+
+@settings(max_examples=25)
+@given(instances((3, 4), regs=(0.125, 1.0)), seeds)
+def test_every_dual_point_proves_a_bound(case, seed):
+    """Lemma 3.4: D(u, v) is below the optimum for any u and v whatever, not only for good ones."""
+    rng = np.random.default_rng(seed)
+    problem = case.problem()
+    for matroid, allowed in [
+        (st.Uniform(2), lambda s: len(s) <= 2),
+        (st.PerColumn(1), TINY_BUDGETS["column"].allowed),
+        (st.PerRow(1), TINY_BUDGETS["row"].allowed),
+    ]:
+        best = case.optimum(allowed)
+        for conjugate in certificate.conjugates(problem, matroid.limits(case.shape)):
+            u, v = rng.normal(size=3), rng.normal(size=4)
+            assert certificate.dual_value(problem, conjugate, u, v) <= best + _slack(case, best)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("budget", TINY_BUDGETS)
+@pytest.mark.parametrize("reg", [0.0, 0.1, 2.0])
+def test_every_kernel_and_budget_is_bounded(kernel, budget, reg):
+    """Generic problems, all kernels, all budgets: cheap <= tight <= best <= value."""
+    case = instance(11, 4, 4, kernel, reg, (5.0, 1.0))
+    result = case.solve(budget=TINY_BUDGETS[budget].matroid)
+    best = case.optimum(TINY_BUDGETS[budget].allowed)
+    cheap, tight = result.lower_bound, result.certify().lower_bound
+    slack = _slack(case, result.value)
+    assert cheap <= tight <= best + slack
+    assert best <= result.value + slack
+
+
+# --- how good the bounds are -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("reg", [0.01, 0.1, 1.0])
+def test_without_a_budget_there_is_no_gap(kernel, reg):
+    """Strong duality: the plan without a budget is its own proof, already by the cheap bound."""
+    for seed in range(3):
+        result = instance(seed, 8, 7, kernel, reg, (5.0, 2.0), negative=seed == 1).solve()
+        assert result.status is st.Status.OPTIMAL
+        assert abs(result.relative_gap) < 1e-9
+
+
+@pytest.mark.parametrize("budget", ["whole", "column", "row", "partition"])
+def test_with_a_strong_quadratic_term_the_bound_is_nearly_tight(budget):
+    """The more λ₂ weighs, the closer the dual comes to the best plan; at λ₂ = 50 within two per cent of it."""
+    case = instance(3, 4, 4, "rbf", 50.0)
+    best = case.optimum(TINY_BUDGETS[budget].allowed)
+    bound = case.solve(budget=TINY_BUDGETS[budget].matroid).certify().lower_bound
+    assert best - 0.02 * abs(best) <= bound <= best + 1e-9
+
+
+def test_the_certificate_carries_its_proof():
+    """From the potentials alone anybody can work out the bound: here for the whole-plan budget, by the formula."""
+    case = instance(5, 4, 5, "imq", 0.3, (2.0, 3.0))
+    proof = case.solve(budget=4).certify()
+    alpha, beta = np.asarray(proof.potential_a), np.asarray(proof.potential_b)
+    wish = np.maximum(alpha[:, None] + beta - case.C, 0.0)
+    top = np.sort(wish.ravel())[-4:]
+    quadratic = alpha @ np.linalg.solve(case.Ga, alpha) / 8.0 + beta @ np.linalg.solve(case.Gb, beta) / 12.0
+    expected = alpha @ case.a + beta @ case.b - quadratic - (top @ top) / (2.0 * case.reg)
+    assert proof.lower_bound == pytest.approx(expected, rel=1e-7)
+    np.testing.assert_allclose(alpha, 2.0 * 2.0 * case.Ga @ proof.u, atol=1e-10)
+    np.testing.assert_allclose(beta, 2.0 * 3.0 * case.Gb @ proof.v, atol=1e-10)
+    assert proof.gap == pytest.approx(proof.value - proof.lower_bound)
+    assert proof.relative_gap == pytest.approx(proof.gap / proof.value)
+
+
+def test_the_conjugates_have_the_right_derivative():
+    """The row and column sums that come with a conjugate are its gradient: a small step checks it, for every part."""
+    case = instance(7, 5, 6, "rbf", 0.5)
+    labels = np.arange(30).reshape(5, 6) % 4 - 1
+    budget = st.Partition(labels, 2) & st.PerRow(2) & st.PerColumn(1) & st.Uniform(7)
+    rng = np.random.default_rng(0)
+    alpha, beta, step = rng.random(5), rng.random(6), 1e-6
+    parts = certificate.conjugates(case.problem(), budget.limits((5, 6)))
+    assert len(parts) == 4
+    for part in parts:
+        value, row_sum, col_sum = part(alpha, beta)
+        for i in range(5):
+            ahead = part(alpha + step * np.eye(5)[i], beta)[0]
+            assert (ahead - value) / step == pytest.approx(row_sum[i], abs=1e-4)
+        for j in range(6):
+            ahead = part(alpha, beta + step * np.eye(6)[j])[0]
+            assert (ahead - value) / step == pytest.approx(col_sum[j], abs=1e-4)
+
+
+@pytest.mark.parametrize("columns", [True, False])
+@pytest.mark.parametrize("capacity", [1, 3, 16, 17, 39, 40])
+def test_the_top_of_every_line_counts(columns, capacity):
+    """½ Σ over lines of the squares of their largest wishes, for few places a line and for many; one more in some."""
+    case = instance(9, 40, 40, "rbf", 0.5)
+    each = np.minimum(capacity + np.arange(40) % 2, 40)
+    budget = st.PerColumn(each) if columns else st.PerRow(each)
+    rng = np.random.default_rng(0)
+    alpha, beta = rng.random(40), rng.random(40)
+    wish = np.maximum(alpha[:, None] + beta - case.C, 0.0)
+    lines = np.sort(wish.T if columns else wish, axis=1)[:, ::-1]
+    expected = 0.5 * sum(float(line[:k] @ line[:k]) for line, k in zip(lines, each, strict=True))
+    limits = budget.limits((40, 40))
+    value, row_sum, col_sum = certificate.conjugates(case.problem(), limits)[0](alpha, beta)
+    assert value == pytest.approx(expected, rel=1e-12)
+    assert row_sum.sum() == pytest.approx(col_sum.sum())
+
+
+def test_an_intersection_is_bounded_by_its_best_part():
+    """Each part alone bounds the plan; the bound of the intersection is the best of them."""
+    case = instance(2, 4, 4, "rbf", 0.5, (5.0, 5.0))
+    problem = case.problem()
+    result = case.solve(budget=st.PerRow(1) & st.PerColumn(1))
+    args = (np.asarray(result.rows), np.asarray(result.cols), np.asarray(result.mass))
+    alone = [
+        certificate.cheap_bound(problem, part.limits((4, 4)), *args)[0] for part in (st.PerRow(1), st.PerColumn(1))
+    ]
+    assert result.lower_bound == pytest.approx(max(alone))
+
+
+def test_a_matroid_of_the_users_own_is_bounded_by_the_plan_without_a_budget():
+    """Of a matroid that only answers questions nothing is known but that it is a budget: the free optimum bounds it."""
+    case = instance(1, 3, 4, "rbf", 0.1, (10.0, 10.0))
+    result = case.solve(budget=Forest())
+    best = case.optimum(no_cycle)
+    assert result.certify().lower_bound <= best + 1e-9
+    assert result.certify().lower_bound == pytest.approx(case.solve().value, rel=1e-6)
+
+
+# --- traps -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", [{"tol": 0.1}, {"tol": 1e-3}, {"inner": "apgd"}])
+def test_a_coarse_tolerance_makes_no_false_proofs(options):
+    """λ₂ = 0: the bound is that of the true optimum, however coarsely the plan itself was solved for."""
+    for seed in range(5):
+        case = instance(seed, 6, 6, "delta", 0.0, (5.0, 5.0))
+        optimum = case.solve().value
+        assert case.solve(budget=10, **options).lower_bound <= optimum + 1e-12 * case.constant()
+
+
+def test_large_problems_have_true_bounds_too(monkeypatch):
+    """λ₂ = 0 on a problem for which the pool is used: the bound is not above the optimum."""
+    for seed in range(3):
+        case = instance(seed, 30, 30, "imq-v2", 0.0, (5.0, 5.0))
+        optimum = case.solve().value
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, "POOL_FROM", 0)
+            assert case.solve(budget=20).lower_bound <= optimum + 1e-12 * case.constant()
+
+
+def test_where_there_is_no_optimum_there_is_no_bound():
+    """A plan within the budget exists though without a budget the objective has no minimum: the bound is -inf."""
+    blind = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    result = st.solve(-np.ones((2, 2)), kernels=(blind, blind), budget=1, unbalanced=1.0)
+    assert result.rows.size == 1
+    assert result.lower_bound == -np.inf
+    assert result.gap == np.inf
+
+
+def test_singular_gram_matrices_have_bounds():
+    """Coinciding points and points of no weight: the change of variables behind the tight bound stands it."""
+    gram = np.ones((3, 3))
+    case = Instance(np.arange(9.0).reshape(3, 3) / 8.0, np.ones(3), np.ones(3), gram, np.zeros((3, 3)), (2.0, 1.0), 0.5)
+    result = case.solve(budget=2)
+    best = case.optimum(lambda support: len(support) <= 2)
+    assert result.lower_bound <= result.certify().lower_bound <= best + 1e-9
+
+
+# --- gap_tol ---------------------------------------------------------------------------------------------------------
+
+
+def test_gap_tol_says_whether_the_gap_was_reached():
+    """An easy tolerance is reached, an impossible one is not, and the status tells which; so does the gap."""
+    case = instance(1, 8, 8, "imq-v2", 0.1, (10.0, 10.0))
+    easy, hard = (case.solve(budget=st.PerColumn(1), gap_tol=tol) for tol in (0.9, 1e-12))
+    assert easy.status is st.Status.GAP_REACHED
+    assert easy.relative_gap <= 0.9
+    assert hard.status is st.Status.GAP_OPEN
+    assert hard.relative_gap > 1e-12
+    free = case.solve(gap_tol=1e-6)
+    assert free.status in (st.Status.GAP_REACHED, st.Status.OPTIMAL)
+
+
+# --- guarantee -------------------------------------------------------------------------------------------------------
+
+
+def test_the_guarantee_is_the_formula():
+    """α = λ₂ / (2 λa max Ga_ii + 2 λb max Gb_jj + λ₂); 1 - e^-α, less ε, or (1 + 1/α)^-2."""
+    problem = instance(0, 4, 5, "imq", 3.0, (2.0, 0.5)).problem()
+    alpha = 3.0 / (5.0 / np.sqrt(0.5) + 3.0)
+    assert st.guarantee(problem) == pytest.approx(1.0 - np.exp(-alpha))
+    assert st.guarantee(problem, "greedy") == st.guarantee(problem, "omp")
+    assert st.guarantee(problem, "stochastic", eps=0.1) == pytest.approx(0.9 - np.exp(-alpha))
+    for method in ("residual", "residual-greedy"):
+        assert st.guarantee(problem, method) == pytest.approx((1.0 + 1.0 / alpha) ** -2)
+
+
+def test_nothing_is_promised_without_reg_or_without_a_matroid():
+    """At λ₂ = 0 a cycle changes no marginal, so no constant of the paper can hold; an intersection is no matroid."""
+    flat, curved = instance(0, reg=0.0).problem(), instance(0, reg=1.0).problem()
+    assert [st.guarantee(flat, method) for method in ("omp", "stochastic", "residual")] == [0.0, 0.0, 0.0]
+    assert st.guarantee(curved, "residual", budget=st.PerRow(1) & st.PerColumn(1)) == 0.0
+    assert st.guarantee(curved) > 0.0

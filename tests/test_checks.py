@@ -1,0 +1,280 @@
+"""Bad input: a clear error, with the name of the argument and the value, before any work starts."""
+
+import re
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import sparsetransport as st
+from sparsetransport import _checks
+from sparsetransport.outer.engine import Engine
+
+C = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]])
+NAN, INF = float("nan"), float("inf")
+INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])  # eigenvalues 3 and -1
+LOPSIDED = np.array([[1.0, 0.25], [0.5, 1.0]])
+
+
+def with_entry(value):
+    changed = C.copy()
+    changed[1, 2] = value
+    return changed
+
+
+@pytest.fixture
+def no_work(monkeypatch):
+    """Any attempt at solving fails the test."""
+
+    def refuse(*_, **__):
+        raise AssertionError("work started before the input was checked")
+
+    monkeypatch.setattr(Engine, "__init__", refuse)
+    monkeypatch.setattr(sys.modules["sparsetransport.solve"], "maximise", refuse)  # st.solve is the function
+
+
+# (error, what the message must say, the call); every line of the issue's section "Bad input".
+ARRAYS = {
+    "C with NaN": (ValueError, r"\bC\b.*nan.*\(1, 2\)", lambda: st.solve(with_entry(NAN))),
+    "C with -inf": (ValueError, r"\bC\b.*-inf.*\(1, 2\)", lambda: st.solve(with_entry(-INF))),
+    "C complex": (TypeError, r"\bC\b.*complex128", lambda: st.solve(C + 0j)),
+    "C of objects": (TypeError, r"\bC\b.*object", lambda: st.solve(C.astype(object))),
+    "C of strings": (TypeError, r"\bC\b.*<U", lambda: st.solve([["a", "b"]])),
+    "C ragged": (ValueError, r"\bC\b.*rectangular", lambda: st.solve([[1.0, 2.0], [1.0]])),
+    "C empty": (ValueError, r"\bC\b.*empty.*\(0, 3\)", lambda: st.solve(np.zeros((0, 3)))),
+    "C a vector": (ValueError, r"\bC\b.*2 dimensions.*\(3,\)", lambda: st.solve([1.0, 2.0, 3.0])),
+    "C None": (TypeError, r"\bC\b.*object", lambda: st.solve(None)),
+    "a of another length": (ValueError, r"\ba\b.*\b2\b.*\b3\b", lambda: st.solve(C, [1.0, 1.0, 1.0])),
+    "b of another length": (ValueError, r"\bb\b.*\b3\b.*\b2\b", lambda: st.solve(C, None, [1.0, 1.0])),
+    "a negative": (ValueError, r"\ba\b.*-0\.5.*\b1\b", lambda: st.solve(C, [1.0, -0.5])),
+    "b negative": (ValueError, r"\bb\b.*-2\.0.*\b0\b", lambda: st.solve(C, None, [-2.0, 1.0, 1.0])),
+    "a with NaN": (ValueError, r"\ba\b.*nan.*1", lambda: st.solve(C, [1.0, NAN])),
+    "b with inf": (ValueError, r"\bb\b.*inf.*2", lambda: st.solve(C, None, [1.0, 1.0, INF])),
+    "a complex": (TypeError, r"\ba\b.*complex128", lambda: st.solve(C, [1j, 1.0])),
+    "a a matrix": (ValueError, r"\ba\b.*1 dimension.*\(1, 2\)", lambda: st.solve(C, [[1.0, 1.0]])),
+    "X with NaN": (ValueError, r"\bX\b.*nan", lambda: st.solve_sample([[NAN]], [[1.0]])),
+    "X with inf": (ValueError, r"\bX\b.*inf", lambda: st.solve_sample([[INF]], [[1.0]])),
+    "Y empty": (ValueError, r"\bY\b.*empty.*\(0, 2\)", lambda: st.solve_sample([[1.0, 1.0]], np.zeros((0, 2)))),
+    "X and Y disagree": (ValueError, r"\bX\b.*\bY\b.*2.*3", lambda: st.solve_sample(np.ones((4, 2)), np.ones((4, 3)))),
+    "zero vector, cosine": (
+        ValueError,
+        r"\bY\b.*zero vector.*\b1\b",
+        lambda: st.solve_sample(np.eye(2), [[1.0, 0.0], [0.0, 0.0]], cost="cosine"),
+    ),
+}
+BUDGETS = {
+    "0": (ValueError, r"budget.*positive int.*0", lambda: st.solve(C, budget=0)),
+    "-3": (ValueError, r"budget.*positive int.*-3", lambda: st.solve(C, budget=-3)),
+    "True": (TypeError, r"budget.*positive int.*True", lambda: st.solve(C, budget=True)),
+    "2.0": (TypeError, r"budget.*positive int.*2\.0", lambda: st.solve(C, budget=2.0)),
+    "NaN": (TypeError, r"budget.*positive int.*nan", lambda: st.solve(C, budget=NAN)),
+    "text": (TypeError, r"budget.*positive int.*'many'", lambda: st.solve(C, budget="many")),
+    "a list": (TypeError, r"budget.*positive int.*\[1, 2\]", lambda: st.solve(C, budget=[1, 2])),
+    "PerColumn 0": (ValueError, r"PerColumn.*positive int.*0", lambda: st.PerColumn(0)),
+    "PerRow float": (TypeError, r"PerRow.*positive int.*1\.5", lambda: st.PerRow(1.5)),
+    "PerColumn bool": (TypeError, r"PerColumn.*positive int.*False", lambda: st.PerColumn(False)),
+    "PerColumn too short": (ValueError, r"PerColumn.*\b3\b.*\b2\b", lambda: st.solve(C, budget=st.PerColumn([1, 1]))),
+    "PerRow too long": (ValueError, r"PerRow.*\b2\b.*\b3\b", lambda: st.solve(C, budget=st.PerRow([1, 1, 1]))),
+    "PerRow negative": (ValueError, r"PerRow.*-1", lambda: st.solve(C, budget=st.PerRow([1, -1]))),
+    "PerRow of floats": (TypeError, r"PerRow.*1\.0", lambda: st.solve(C, budget=st.PerRow([1.0, 1.0]))),
+    "PerRow with NaN": (TypeError, r"PerRow.*nan", lambda: st.solve(C, budget=st.PerRow([1, NAN]))),
+    "labels of floats": (TypeError, r"labels.*float64", lambda: st.Partition(np.zeros((2, 3)), 1)),
+    "labels of another shape": (
+        ValueError,
+        r"labels.*\(2, 3\).*\(3, 3\)",
+        lambda: st.solve(C, budget=st.Partition(np.zeros((3, 3), int), 1)),
+    ),
+    "capacities too short": (
+        ValueError,
+        r"capacities.*\b2\b.*\b1\b",
+        lambda: st.Partition(np.array([[0, 1, 1], [0, 0, 1]]), [1]),
+    ),
+    "capacities 0": (ValueError, r"capacities.*0", lambda: st.Partition(np.zeros((2, 3), int), 0)),
+    "crossing groups": (
+        ValueError,
+        r"Laminar\(PerRow\(1\), PerColumn\(1\)\).*cross",
+        lambda: st.solve(C, budget=st.Laminar(st.PerRow(1), st.PerColumn(1))),
+    ),
+    "an intersection with a number": (TypeError, r"Intersection.*3", lambda: st.Intersection(st.PerRow(1), 3)),
+}
+NUMBERS = {
+    "unbalanced 0": (ValueError, r"unbalanced.*positive.*0", lambda: st.solve(C, unbalanced=0.0)),
+    "unbalanced -1": (ValueError, r"unbalanced.*positive.*-1", lambda: st.solve(C, unbalanced=-1.0)),
+    "unbalanced NaN": (ValueError, r"unbalanced.*nan", lambda: st.solve(C, unbalanced=NAN)),
+    "unbalanced inf": (ValueError, r"unbalanced.*inf", lambda: st.solve(C, unbalanced=INF)),
+    "unbalanced bool": (TypeError, r"unbalanced.*True", lambda: st.solve(C, unbalanced=True)),
+    "unbalanced None": (TypeError, r"unbalanced.*None", lambda: st.solve(C, unbalanced=None)),
+    "unbalanced text": (ValueError, r"unbalanced.*'auto'.*'lots'", lambda: st.solve(C, unbalanced="lots")),
+    "unbalanced second 0": (ValueError, r"unbalanced.*0\.0", lambda: st.solve(C, unbalanced=(1.0, 0.0))),
+    "unbalanced of three": (ValueError, r"unbalanced.*pair.*3", lambda: st.solve(C, unbalanced=(1.0, 1.0, 1.0))),
+    "reg negative": (ValueError, r"reg.*not negative.*-0\.1", lambda: st.solve(C, reg=-0.1)),
+    "reg NaN": (ValueError, r"reg.*nan", lambda: st.solve(C, reg=NAN)),
+    "reg text": (TypeError, r"reg.*'much'", lambda: st.solve(C, reg="much")),
+    "tol 0": (ValueError, r"tol.*positive.*0", lambda: st.solve(C, tol=0.0)),
+    "gap_tol negative": (ValueError, r"gap_tol.*positive.*-1", lambda: st.solve(C, gap_tol=-1.0)),
+    "max_iter 0": (ValueError, r"max_iter.*positive int.*0", lambda: st.solve(C, inner="apgd", max_iter=0)),
+    "eps 1": (ValueError, r"eps.*1", lambda: st.StochasticOMP(eps=1)),
+    "eps 0": (ValueError, r"eps.*0", lambda: st.StochasticOMP(eps=0.0)),
+    "sigma2 negative": (ValueError, r"sigma2.*positive.*-1", lambda: st.RBF(-1.0)),
+    "sigma2 rule": (ValueError, r"sigma2.*'median'.*'mean'.*'mode'", lambda: st.IMQ("mode")),
+}
+GRAMS = {
+    "not square": (
+        ValueError,
+        r"kernels\[0\].*\(2, 2\).*\(2, 3\)",
+        lambda: st.solve(C, kernels=(np.ones((2, 3)), np.eye(3))),
+    ),
+    "of another size": (
+        ValueError,
+        r"kernels\[1\].*\(3, 3\).*\(2, 2\)",
+        lambda: st.solve(C, kernels=(np.eye(2), np.eye(2))),
+    ),
+    "not symmetric": (
+        ValueError,
+        r"kernels\[0\].*symmetric.*0\.25",
+        lambda: st.solve(C, kernels=(LOPSIDED, np.eye(3))),
+    ),
+    "indefinite": (
+        ValueError,
+        r"kernels\[0\].*smallest eigenvalue of -1",
+        lambda: st.solve(C, kernels=(INDEFINITE, np.eye(3))),
+    ),
+    "with NaN": (ValueError, r"kernels\[1\].*nan", lambda: st.solve(C, kernels=(np.eye(2), np.diag([1.0, NAN, 1.0])))),
+    "with inf": (ValueError, r"kernels\[1\].*inf", lambda: st.solve(C, kernels=(np.eye(2), np.diag([1.0, INF, 1.0])))),
+    "complex": (TypeError, r"kernels\[0\].*complex", lambda: st.solve(C, kernels=(np.eye(2) + 0j, np.eye(3)))),
+    "of three": (ValueError, r"kernels.*3", lambda: st.solve(C, kernels=(np.eye(2), np.eye(3), np.eye(3)))),
+    "a number": (TypeError, r"kernels.*5", lambda: st.solve(C, kernels=5)),
+    "without points": (ValueError, r"kernels\[0\].*solve_sample", lambda: st.solve(C, kernels=st.RBF(1.0))),
+}
+CHOICES = {
+    "method": (
+        ValueError,
+        r"method.*'omp'.*'stochastic'.*'residual'.*'greedy'.*'residual-greedy'.*'fast'",
+        lambda: st.solve(C, method="fast"),
+    ),
+    "method no rule": (TypeError, r"method.*'omp'.*7", lambda: st.solve(C, method=7)),
+    "inner": (ValueError, r"inner.*'active_set'.*'apgd'.*'simplex'", lambda: st.solve(C, inner="simplex")),
+    "cost": (
+        ValueError,
+        r"cost.*'sqeuclidean'.*'euclidean'.*'cosine'.*'manhattan'",
+        lambda: st.solve_sample(np.eye(2), np.eye(2), cost="manhattan"),
+    ),
+    "kernel": (
+        ValueError,
+        r"kernels\[0\].*'rbf'.*'imq'.*'imq-v2'.*'delta'.*'laplace'",
+        lambda: st.solve_sample(np.eye(2), np.eye(2), kernels="laplace"),
+    ),
+    "metric": (ValueError, r"metric.*'cosine'.*'l1'", lambda: st.cost_matrix(np.eye(2), np.eye(2), "l1")),
+    "guarantee": (ValueError, r"method.*'omp'.*'magic'", lambda: st.guarantee(st.Problem.from_matrices(C), "magic")),
+    "start outside": (ValueError, r"start.*\(2, 3\).*\b9\b", lambda: st.solve(C, start=[(0, 9)])),
+    "start negative": (ValueError, r"start.*\(2, 3\).*-1", lambda: st.solve(C, start=[(0, -1), (1, 2)])),
+}
+
+
+def _table(cases):
+    return pytest.mark.parametrize(("error", "message", "call"), cases.values(), ids=cases.keys())
+
+
+@pytest.mark.usefixtures("no_work")
+@_table(ARRAYS)
+def test_bad_arrays_are_refused(error, message, call):
+    """NaN, -inf, complex, object or empty arrays and shapes that disagree: the error names argument and value."""
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.usefixtures("no_work")
+@_table(BUDGETS)
+def test_bad_budgets_are_refused(error, message, call):
+    """Budgets that are 0, negative, bool, float or NaN, and capacities of the wrong length, are errors that say so."""
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.usefixtures("no_work")
+@_table(NUMBERS)
+def test_bad_numbers_are_refused(error, message, call):
+    """λ₁ must be positive, λ₂ not negative, and neither NaN; the same care for every other number."""
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.usefixtures("no_work")
+@_table(GRAMS)
+def test_bad_gram_matrices_are_refused(error, message, call):
+    """A Gram matrix is square, of the right size, symmetric and positive semi-definite; else the error says how not."""
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.usefixtures("no_work")
+@_table(CHOICES)
+def test_unknown_choices_list_the_known_ones(error, message, call):
+    """An unknown method, solver, cost or kernel is answered with the known ones, a bad start with the shape."""
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_an_error_about_infinities_comes_without_numpy_warnings():
+    """A matrix with +inf and -inf gets our error and nothing else on the way."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match=r"C must be finite or \+inf, got -inf at \(0, 1\)"):
+            st.solve([[np.inf, -np.inf]])
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        (7, r"budget = 7.*clamped to 6"),
+        (st.PerColumn(3), r"PerColumn = 3.*clamped to 2"),
+        (st.PerRow([4, 1]), r"PerRow = 4.*clamped to 3"),
+    ],
+)
+def test_a_budget_larger_than_the_plan_is_clamped_with_a_warning(budget, words):
+    """More capacity than there are pairs means no limit, says a warning, and gives the plan without one."""
+    with pytest.warns(st.SparseTransportWarning, match=words):
+        clamped = st.solve(C, budget=budget, unbalanced=10.0)
+    free = st.PerRow([3, 1]) if isinstance(budget, st.PerRow) else None
+    assert clamped.value == st.solve(C, budget=free, unbalanced=10.0).value
+
+
+@pytest.mark.parametrize("method", ["omp", "greedy"])
+def test_the_clamp_is_warned_about_once(method):
+    """One mistake, one warning."""
+    with pytest.warns(st.SparseTransportWarning) as caught:
+        st.solve(C, budget=7, method=method)
+    assert len(caught) == 1
+
+
+def test_numbers_of_numpy_are_numbers():
+    """np.float32, np.int64 and a plain int are as good as a float; np.int64 as good as an int."""
+    with_numpy = st.solve(C, unbalanced=np.float32(2.0), reg=np.int64(1), budget=np.int64(2))
+    assert with_numpy.value == st.solve(C, unbalanced=2, reg=1.0, budget=2).value
+
+
+@pytest.mark.parametrize("value", [np.bool_(True), True])
+def test_a_numpy_bool_is_no_number(value):
+    """A bool is refused as a number and as an int, NumPy's too."""
+    with pytest.raises(TypeError, match=re.escape(f"reg must be a number that is not negative, got {value!r}")):
+        _checks.number("reg", value, positive=False)
+    with pytest.raises(TypeError, match=re.escape(f"k must be a positive int, got {value!r}")):
+        _checks.positive_int("k", value)
+
+
+def test_arrays_become_contiguous_doubles_without_a_needless_copy():
+    """A contiguous float64 array is used as it is; everything else is converted; read-only memory is copied."""
+    given = np.ones((2, 2))
+    assert _checks.real_array("x", given, ndim=2) is given
+    turned = _checks.real_array("x", np.asfortranarray(np.arange(4.0).reshape(2, 2)), ndim=2)
+    assert turned.flags.c_contiguous
+    np.testing.assert_array_equal(turned, [[0.0, 1.0], [2.0, 3.0]])
+    fixed = np.ones(3)
+    fixed.flags.writeable = False
+    assert _checks.real_array("x", fixed, ndim=1).flags.writeable
+
+
+def test_masses_are_uniform_by_default():
+    """No masses means one in all, in equal shares."""
+    np.testing.assert_allclose(_checks.masses("a", None, 4), [0.25] * 4)

@@ -1,0 +1,537 @@
+"""``sparsetransport solve``: what the files say is what the API gets, and bad input ends in one sentence."""
+
+import builtins
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse
+from typer.testing import CliRunner
+
+import sparsetransport as st
+from sparsetransport import cli
+from sparsetransport.cli import reading
+
+COMMAND = [sys.executable, "-c", "from sparsetransport.cli import main; main()"]
+RNG = np.random.default_rng(5)
+X, Y = RNG.normal(size=(9, 2)), RNG.normal(size=(7, 2)) + 1.0
+A, B = RNG.uniform(0.5, 1.5, 9), RNG.uniform(0.5, 1.5, 7)
+C = st.cost_matrix(X, Y)
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli.app, ["solve", *map(str, arguments)])
+
+
+def write_csv(path, array, header=None):
+    lines = [",".join(map(repr, row)) for row in np.asarray(array).tolist()]
+    path.write_text("\n".join(([header] if header else []) + lines) + "\n")
+    return path
+
+
+def links(path):
+    """Rows, columns and masses of a CSV file of links."""
+    with path.open(newline="") as file:
+        lines = list(csv.reader(file))
+    assert lines[0][:3] == ["row", "column", "mass"]
+    return [(int(i), int(j), float(mass)) for i, j, mass, *_ in lines[1:]]
+
+
+def links_of(result):
+    return sorted(zip(result.rows.tolist(), result.cols.tolist(), result.mass.tolist(), strict=True))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def files(folder):
+    """Two point sets and their costs as arrays."""
+    np.save("x.npy", X)
+    np.save("y.npy", Y)
+    np.save("c.npy", C)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return st.solve_sample(X, Y, A, B, budget=6, reg=1.0)
+
+
+def store_csv(folder):
+    write_csv(folder / "x.csv", np.column_stack([X, A]), "x,y,w")
+    write_csv(folder / "y.csv", np.column_stack([B, Y[:, ::-1]]), "w,y,x")
+    return ["x.csv", "y.csv", "--mass-column", "w"]
+
+
+def store_plain_csv(folder):
+    write_csv(folder / "x.csv", X)
+    write_csv(folder / "y.csv", Y)
+    write_csv(folder / "a.csv", A[:, None], "mass")
+    write_csv(folder / "b.csv", B[None])
+    return ["x.csv", "y.csv", "--a", "a.csv", "--b", "b.csv"]
+
+
+def store_semicolons(folder):
+    for name, array in (("x.csv", np.column_stack([X, A])), ("y.csv", np.column_stack([Y, B]))):
+        text = write_csv(folder / name, array, "x,y,w").read_text()
+        (folder / name).write_text("\n" + text.replace(",", ";").replace("\n", "\r\n"), encoding="utf-8-sig")
+    return ["x.csv", "y.csv", "--mass-column", "w", "--columns", "x, y"]
+
+
+def store_tsv(folder):
+    for name, array in (("x.tsv", X), ("y.TSV", Y)):
+        text = write_csv(folder / name, array).read_text()
+        (folder / name).write_text(text.replace(",", "\t"))
+    np.save(folder / "a.npy", A)
+    np.save(folder / "b.npy", B)
+    return ["x.tsv", "y.TSV", "--a", "a.npy", "--b", "b.npy"]
+
+
+def store_npy(folder):
+    np.save(folder / "x.npy", X)
+    np.save(folder / "y.npy", Y)
+    np.savez(folder / "masses.npz", a=A, b=B)
+    return ["x.npy", "y.npy", "--a", "masses.npz", "--b", "masses.npz"]
+
+
+def store_npz(folder):
+    np.savez(folder / "all.npz", X=X, Y=Y, a=A, b=B)
+    return ["all.npz"]
+
+
+def store_two_npz(folder):
+    np.savez(folder / "x.npz", points=X)
+    np.savez(folder / "y.npz", X=X, Y=Y)
+    np.savez(folder / "m.npz", a=A, b=B)
+    return ["x.npz", "y.npz", "--a", "m.npz", "--b", "m.npz"]
+
+
+def store_parquet(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    index = {"__index_level_0__": list(range(9))}
+    pq.write_table(pyarrow.table({"x": X[:, 0], "y": X[:, 1], "w": A, **index}), folder / "x.parquet")
+    pq.write_table(pyarrow.table({"w": B, "y": Y[:, 1], "x": Y[:, 0]}), folder / "y.parquet")
+    return ["x.parquet", "y.parquet", "--mass-column", "w"]
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        store_csv,
+        store_plain_csv,
+        store_semicolons,
+        store_tsv,
+        store_npy,
+        store_npz,
+        store_two_npz,
+        store_parquet,
+    ],
+)
+def test_every_format_in_is_the_same_problem(store, folder, expected):
+    arguments = store(folder)
+    answer = invoke(*arguments, "--budget", 6, "--reg", 1, "--out", "plan.csv")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert links(folder / "plan.csv") == links_of(expected)
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy", "npz", "bundle", "parquet"])
+def test_costs_from_every_format_with_forbidden_pairs(kind, folder):
+    costs = C.copy()
+    costs[0, 0] = np.inf
+    name = f"c.{kind}"
+    arguments = ["--cost-matrix", name, "--a", "m.npz", "--b", "m.npz"]
+    np.savez("m.npz", a=A, b=B)
+    if kind == "csv":
+        write_csv(folder / name, costs)
+    elif kind == "npy":
+        np.save(name, costs)
+    elif kind == "npz":
+        np.savez(name, any=costs)
+    elif kind == "bundle":
+        np.savez("all.npz", C=costs, a=A, b=B)
+        arguments = ["all.npz"]
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        table = pyarrow.table({str(k): column for k, column in enumerate(costs.T)})
+        pytest.importorskip("pyarrow.parquet").write_table(table, name)
+    answer = invoke(*arguments, "--per-column", 1, "--unbalanced", 30, "--out", "plan.csv")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert links(folder / "plan.csv") == links_of(st.solve(costs, A, B, budget=st.PerColumn(1), unbalanced=30.0))
+
+
+def test_every_format_out_holds_the_plan(files, expected):
+    np.savez("m.npz", a=A, b=B)
+    arguments = ["x.npy", "y.npy", "--a", "m.npz", "--b", "m.npz", "--budget", "6", "--reg", "1"]
+    for name in ("new/plan.csv", "plan.npz", "plan.json"):
+        answer = invoke(*arguments, "--out", name)
+        assert (answer.exit_code, answer.stderr) == (0, "")
+        assert answer.stdout.splitlines()[-1] == f"plan: {name}"
+    assert links(files / "new" / "plan.csv") == links_of(expected)
+    assert (scipy.sparse.load_npz("plan.npz").toarray() == expected.plan).all()
+    found = json.loads((files / "plan.json").read_text())
+    assert [tuple(link.values()) for link in found["links"]] == links_of(expected)
+    assert found["shape"] == [9, 7]
+    assert found["value"] == expected.value
+    assert found["lower_bound"] == pytest.approx(expected.lower_bound, rel=1e-12)
+    assert found["gap"] == pytest.approx(found["value"] - found["lower_bound"])
+    assert found["status"] == str(expected.status)
+    assert found["unbalanced"] == list(expected.log["unbalanced"])
+    assert found["versions"]["sparsetransport"] == st.__version__
+    assert found["marginal_error_a"] == pytest.approx(0.5 * np.abs(expected.marginal_a - A).sum() / A.sum())
+    assert found["marginal_error_b"] == pytest.approx(0.5 * np.abs(expected.marginal_b - B).sum() / B.sum())
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments"),
+    [
+        (["--budget", "5"], {"budget": 5}),
+        (["--per-row", "1"], {"budget": st.PerRow(1)}),
+        (["--per-row", "1", "--per-column", "2"], {"budget": st.PerRow(1) & st.PerColumn(2)}),
+        (
+            ["--per-row", "1", "--per-column", "1", "--budget", "4"],
+            {"budget": st.Uniform(4) & st.PerColumn(1) & st.PerRow(1)},
+        ),
+        ([], {}),
+        (["--kernel", "imq", "--bandwidth", "0.5"], {"budget": None, "kernels": st.IMQ(0.5)}),
+        (["--kernel", "imq-v2", "--bandwidth", "mean"], {"kernels": st.IMQv2("mean")}),
+        (["--kernel", "delta"], {"kernels": st.Delta()}),
+        (["--bandwidth", "0.2"], {"kernels": st.RBF(0.2)}),
+        (["--cost", "euclidean", "--normalize-cost"], {"cost": "euclidean", "normalize_cost": True}),
+        (["--cost", "cosine"], {"cost": "cosine"}),
+        (["--unbalanced", "3,50", "--reg", "0.5"], {"unbalanced": (3.0, 50.0), "reg": 0.5}),
+        (["--budget", "5", "--method", "stochastic", "--seed", "7"], {"budget": 5, "method": "stochastic", "rng": 7}),
+        (["--budget", "5", "--reg", "1", "--gap-tol", "1e-3"], {"budget": 5, "reg": 1.0, "gap_tol": 1e-3}),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_every_option_reaches_the_solver(options, arguments, files):
+    answer = invoke("x.npy", "y.npy", *options, "--out", "plan.csv", "--bound", "none")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    result = st.solve_sample(X, Y, **arguments)
+    assert links(files / "plan.csv") == links_of(result)
+    assert "lower bound" not in answer.stdout
+
+
+def test_normalized_costs_of_a_matrix_and_kernels_of_points(files):
+    answer = invoke("x.npy", "y.npy", "--cost-matrix", "c.npy", "--normalize-cost", "--kernel", "rbf", "--out", "p.csv")
+    assert answer.exit_code == 0
+    kernels = (st.RBF().gram(X), st.RBF().gram(Y))
+    assert links(files / "p.csv") == links_of(st.solve(C / C.max(), kernels=kernels))
+
+
+def test_the_tight_bound_is_not_below_the_cheap_one(files):
+    bounds = []
+    for bound in ("cheap", "tight"):
+        invoke("x.npy", "y.npy", "--budget", "5", "--reg", "1", "--bound", bound, "--out", "plan.json")
+        bounds.append(json.loads((files / "plan.json").read_text())["lower_bound"])
+    result = st.solve_sample(X, Y, budget=5, reg=1.0)
+    assert bounds == pytest.approx([result.lower_bound, result.certify().lower_bound], rel=1e-9)
+    assert bounds[1] > bounds[0]
+
+
+def test_labels_are_kept(folder):
+    (folder / "x.csv").write_text('name,x,y\n"one, two",0,0\n007,1,1\n')
+    (folder / "y.csv").write_text("x,name,y\n0,a,0\n1,b,1\n")
+    options = ["--label-column", "name", "--budget", 2, "--kernel", "delta"]
+    answer = invoke("x.csv", "y.csv", *options, "--out", "-")
+    assert answer.exit_code == 0
+    lines = list(csv.DictReader(answer.stdout.splitlines()))
+    assert [(line["row_label"], line["column_label"]) for line in lines] == [("one, two", "a"), ("007", "b")]
+    invoke("x.csv", "y.csv", *options, "--out", "plan.json")
+    found = json.loads((folder / "plan.json").read_text())["links"]
+    assert [(link["row_label"], link["column_label"]) for link in found] == [("one, two", "a"), ("007", "b")]
+
+
+def test_columns_with_other_names_go_by_position(folder, expected):
+    np.savez("m.npz", a=A, b=B)
+    write_csv(folder / "x.csv", X, "x,y")
+    write_csv(folder / "y.csv", Y, "lon,lat")
+    masses = ["--a", "m.npz", "--b", "m.npz"]
+    assert invoke("x.csv", "y.csv", *masses, "--budget", 6, "--reg", 1, "--out", "plan.csv").exit_code == 0
+    assert links(folder / "plan.csv") == links_of(expected)
+
+
+@pytest.mark.parametrize("arguments", [["x.npy", "y.npy"], ["--cost-matrix", "c.npy"]])
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_a_picture(arguments, ending, files):
+    pytest.importorskip("matplotlib")
+    answer = invoke(*arguments, "--budget", "5", "--plot", f"plan.{ending}")
+    assert answer.exit_code == 0
+    content = (files / f"plan.{ending}").read_bytes()
+    assert len(content) > 3000
+    assert content.startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending])
+
+
+BAD_FILES = {
+    "empty.csv": "",
+    "header.csv": "x,y\n",
+    "ragged.csv": "1,2\n3\n",
+    "word.csv": "x,y\n1,2\n\n3,four\n",
+    "hole.csv": "x,y\n1,\n",
+    "nan.csv": "1,2\n3,nan\n",
+    "half.csv": "1,two\n3,4\n",
+    "index.csv": ",x\n0,1\n",
+    "twice.csv": "x,x\n1,2\n",
+    "negative.csv": "x,y,mass\n1,2,3\n1,2,-1\n",
+    "spaces.csv": "1 2\n3 4\n",
+    "other.csv": "x,z\n1,2\n",
+    "good.csv": "x,y\n1,2\n",
+    "wide.csv": "x,y,z\n1,2,3\n",
+    "notes.txt": "1,2\n",
+    "bad.npy": "1,2\n",
+    "bad.npz": "1,2\n",
+    "bad.parquet": "1,2\n",
+}
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory):
+    """A folder of files, hardly one of which is right."""
+    place = tmp_path_factory.mktemp("bad")
+    for name, text in BAD_FILES.items():
+        (place / name).write_text(text)
+    (place / "latin.csv").write_bytes("x,größe\n1,2\n".encode("latin-1"))
+    np.save(place / "words.npy", np.array([["a", "b"]]))
+    np.save(place / "objects.npy", np.array([[None, 1]], dtype=object))
+    np.save(place / "cube.npy", np.zeros((2, 2, 2)))
+    np.save(place / "nan.npy", np.array([[1.0, 2.0], [np.inf, 1.0]]))
+    np.save(place / "nothing.npy", np.zeros((0, 2)))
+    np.save(place / "minus.npy", np.array([[1.0, -np.inf]]))
+    np.save(place / "good.npy", np.array([[1.0, 2.0], [3.0, 4.0]]))
+    np.save(place / "zero.npy", np.array([[0.0, 0.0], [3.0, 4.0]]))
+    np.save(place / "three.npy", np.ones(3))
+    np.savez(place / "named.npz", P=np.ones((2, 2)), Q=np.ones((2, 2)))
+    (place / "folder.csv").mkdir()
+    return place
+
+
+SENTENCES = [
+    ("gone.csv good.csv", "cannot read gone.csv: No such file or directory"),
+    ("gone.npy good.npy", "cannot read gone.npy: No such file or directory"),
+    ("gone.npz", "cannot read gone.npz: No such file or directory"),
+    ("folder.csv good.csv", "cannot read folder.csv: Is a directory"),
+    ("empty.csv good.csv", "empty.csv is empty"),
+    ("header.csv good.csv", "header.csv has no rows"),
+    ("ragged.csv good.csv", "ragged.csv, line 2: 1 cells where line 1 has 2"),
+    ("good.csv word.csv", "word.csv, line 4, column 'y': 'four' is not a number"),
+    ("good.csv hole.csv", "hole.csv, line 2, column 'y': the cell is empty"),
+    ("nan.csv good.csv", "nan.csv, line 2, column 2: nan is not a finite number"),
+    ("half.csv good.csv", "half.csv, line 1, column 2: 'two' is not a number, and others of the line are"),
+    ("index.csv good.csv", "index.csv has a column without a name: say with --columns which ones to use"),
+    ("twice.csv good.csv --columns x", "--columns x: twice.csv has 2 columns 'x'"),
+    ("spaces.csv spaces.csv", "spaces.csv, line 2, column '1 2': '3 4' is not a number"),
+    ("latin.csv good.csv", "latin.csv must be text in UTF-8"),
+    ("notes.txt good.csv", "notes.txt must end in .csv, .tsv, .npy, .npz or .parquet"),
+    ("bad.npy good.npy", "bad.npy is not a NumPy file of numbers"),
+    ("objects.npy good.npy", "objects.npy is not a NumPy file of numbers"),
+    ("bad.npz", "bad.npz is not a NumPy file of numbers"),
+    ("words.npy good.npy", "words.npy must hold real numbers, got dtype <U1"),
+    ("cube.npy good.npy", "cube.npy must have one or two dimensions, got shape (2, 2, 2)"),
+    ("nan.npy good.npy", "nan.npy, row 1 (counted from 0), column 1: inf is not a finite number"),
+    ("nothing.npy good.npy", "nothing.npy has no rows"),
+    ("named.npz good.npy", "named.npz has no array 'X', only 'P', 'Q'"),
+    ("named.npz", "give a second file of points: named.npz is not an NPZ file"),
+    ("good.csv", "give a second file of points"),
+    ("", "give the files of two point sets, or --cost-matrix"),
+    ("good.csv wide.csv", "good.csv has 2 columns of coordinates and wide.csv has 3"),
+    ("good.csv other.csv", "good.csv has the columns x, y and other.csv has x, z"),
+    ("good.csv good.csv --mass-column w", "--mass-column w: good.csv has no column 'w', only 'x', 'y'"),
+    ("good.csv wide.csv --label-column z", "--label-column z: good.csv has no column 'z'"),
+    ("good.npy good.npy --mass-column w", "--mass-column w: good.npy has no names of columns"),
+    ("ragged.csv good.csv --columns x", "ragged.csv, line 2"),
+    ("negative.csv negative.csv --mass-column mass", "column 'mass': a mass must not be negative, got -1.0"),
+    ("negative.csv negative.csv --mass-column mass --a three.npy", "--a and --mass-column both give the masses"),
+    ("good.npy good.npy --a three.npy", "three.npy has 3 masses a, and there are 2 points"),
+    ("--cost-matrix good.npy --b three.npy", "three.npy has 3 masses b, and there are 2 columns"),
+    ("good.npy good.npy --a good.npy", "good.npy must have one column of masses, it has 2"),
+    ("good.csv good.csv --cost-matrix good.npy", "good.npy has the shape (2, 2), and there are 1 and 1 points"),
+    ("--cost-matrix minus.npy", "minus.npy, row 0 (counted from 0), column 2: -inf is not a finite number or inf"),
+    ("--cost-matrix good.npy --columns x", "--columns needs the files of two point sets"),
+    ("--cost-matrix good.npy --kernel rbf", "--kernel other than delta, and --bandwidth, need the files of two"),
+    ("--cost-matrix good.npy --cost cosine", "--cost and a matrix of costs exclude each other"),
+    ("zero.npy good.npy --cost cosine", "X has the zero vector at row 0"),
+    ("good.npy good.npy --budget 0", "--budget must be a positive int, got 0"),
+    ("good.npy good.npy --per-row -1", "--per-row must be a positive int, got -1"),
+    ("good.npy good.npy --per-column 0", "--per-column must be a positive int, got 0"),
+    ("good.npy good.npy --kernel gauss", "--kernel must be one of 'rbf', 'imq', 'imq-v2', 'delta', got 'gauss'"),
+    ("good.npy good.npy --bandwidth wide", "--bandwidth must be a number, median or mean, got 'wide'"),
+    ("good.npy good.npy --bandwidth -1", "--bandwidth must be a positive number, got -1.0"),
+    ("good.npy good.npy --kernel delta --bandwidth 1", "--bandwidth: the kernel delta has none"),
+    ("good.npy good.npy --cost l1", "--cost must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'l1'"),
+    ("good.npy good.npy --method magic", "--method must be one of 'omp', "),
+    ("good.npy good.npy --bound loose", "--bound must be one of 'none', 'cheap', 'tight', got 'loose'"),
+    ("good.npy good.npy --unbalanced much", "--unbalanced must be a number, two of them (3,5), or auto, got 'much'"),
+    ("good.npy good.npy --unbalanced 1,2,3", "--unbalanced must be a number, two of them (3,5), or auto"),
+    ("good.npy good.npy --unbalanced 0", "--unbalanced must be a positive number, got 0.0"),
+    ("good.npy good.npy --reg -1", "--reg must be a number that is not negative, got -1.0"),
+    ("good.npy good.npy --reg nan", "--reg must be a number that is not negative, got nan"),
+    ("good.npy good.npy --gap-tol 0", "--gap-tol must be a positive number, got 0.0"),
+    ("good.npy good.npy --seed -1", "--seed must not be negative, got -1"),
+    ("good.npy good.npy --out plan.xlsx", "--out plan.xlsx must end in .csv, .npz or .json"),
+    ("good.npy good.npy --plot plan", "--plot plan must end in .png, .pdf or .svg"),
+    ("good.csv good.csv --out good.csv", "--out good.csv would overwrite the input"),
+    ("good.npy good.npy --out folder.csv", "folder.csv: is a folder"),
+    ("good.npy good.npy --out good.csv/plan.csv", "good.csv"),
+    ("good.npy good.npy --out good.csv/deep/plan.csv", "good.csv"),
+    ("good.npy good.npy --plot good.csv/plan.png", "good.csv"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), SENTENCES, ids=[line[0] for line in SENTENCES])
+def test_bad_input_ends_in_one_sentence(arguments, sentence, bad, monkeypatch):
+    monkeypatch.chdir(bad)
+    before = sorted(bad.iterdir())
+    answer = invoke(*arguments.split())
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("Error: ")
+    assert answer.stderr.count("\n") == 1
+    assert sentence in answer.stderr
+    assert sorted(bad.iterdir()) == before, "nothing was written"
+
+
+def test_a_file_that_is_not_parquet(bad, monkeypatch):
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(bad)
+    assert invoke("bad.parquet", "good.csv").stderr == "Error: bad.parquet is not a Parquet file\n"
+    assert "cannot read gone.parquet: " in invoke("gone.parquet", "good.csv").stderr
+
+
+def test_columns_of_a_parquet_file(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pyarrow.table({"name": ["p", None], "x": [1, 2], "y": [0.5, None]}), "t.parquet")
+    answer = invoke("t.parquet", "t.parquet")
+    assert "t.parquet, row 0 (counted from 0), column 'name': 'p' is not a number" in answer.stderr
+    answer = invoke("t.parquet", "t.parquet", "--label-column", "name")
+    assert "t.parquet, row 1 (counted from 0), column 'y': nan is not a finite number" in answer.stderr
+    side = reading.read_points(folder / "t.parquet", "X", columns=["x"], label="name")
+    assert side.points.tolist() == [[1.0], [2.0]]
+    assert side.labels == ["p", ""]
+
+
+def test_without_pyarrow_one_sentence_says_what_to_install(bad, monkeypatch):
+    def refuse(name, *args, **kwargs):
+        if name.split(".")[0] == "pyarrow":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    real = builtins.__import__
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    monkeypatch.chdir(bad)
+    answer = invoke("bad.parquet", "good.csv")
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert answer.stderr == "Error: reading Parquet files needs pyarrow: pip install pyarrow\n"
+
+
+def test_a_budget_larger_than_the_plan_is_told_once(files):
+    answer = invoke("x.npy", "y.npy", "--budget", 9999)
+    assert answer.exit_code == 0
+    assert answer.stderr.count("Warning: budget = 9999") == 1
+
+
+def test_a_solve_that_fails_leaves_the_old_plan(files, monkeypatch):
+    def fail(*arguments, **options):
+        raise RuntimeError("out of luck")
+
+    (files / "plan.csv").write_text("old")
+    before = sorted(files.iterdir())
+    monkeypatch.setattr("sparsetransport.cli.solve.solve_problem", fail)
+    answer = invoke("x.npy", "y.npy", "--out", "plan.csv", "--plot", "new/plan.png")
+    assert answer.exit_code == 1
+    assert answer.stderr == "Error: RuntimeError: out of luck (--debug shows where)\n"
+    assert sorted(files.iterdir()) == before
+    assert (files / "plan.csv").read_text() == "old"
+    answer = invoke("x.npy", "y.npy", "--debug")
+    assert "Traceback" in answer.stderr
+    assert answer.stderr.endswith("Error: RuntimeError: out of luck (--debug shows where)\n")
+
+
+def test_a_whole_session_in_pipes(files):
+    """In a process of its own: numbers to the output, nothing else, and no sign of colours or bars."""
+    command = [*COMMAND, "solve", "x.npy", "y.npy", "--budget", "5", "--reg", "1"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    lines = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    result = st.solve_sample(X, Y, budget=5, reg=1.0)
+    assert lines["entries"] == "5 of 9 x 7"
+    assert float(lines["objective"]) == pytest.approx(result.value, rel=1e-5)
+    assert float(lines["lower bound"]) == pytest.approx(result.lower_bound, rel=1e-5)
+    assert list(lines)[2:4] == ["lower bound", "gap"]
+    assert {"status", "time", "sent off the mark", "received off the mark"} <= lines.keys()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_terminal_sees_a_bar_and_a_table(files):
+    """With the error stream on a terminal there are signs of life, and the plan is the same."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "solve", "x.npy", "y.npy", "--budget", "5", "--reg", "1", "--out", "plan.csv"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # what Linux says when the other end is closed
+            break
+        if not piece:
+            break
+        seen += piece
+    os.close(ours)
+    assert process.wait() == 0
+    assert b"Preparing" in seen
+    assert b"\x1b[" in seen
+    assert b"5 of 9 x 7" in seen
+    assert links(files / "plan.csv") == links_of(st.solve_sample(X, Y, budget=5, reg=1.0))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["gone.csv", "y.npy"],
+        ["x.npy", "y.npy", "--budget", "many"],
+        ["x.npy", "y.npy", "--out", "x.npy/below/plan.csv"],
+    ],
+)
+def test_bad_input_in_a_process_of_its_own(arguments, files):
+    done = subprocess.run([*COMMAND, "solve", *arguments], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Traceback" not in done.stderr
+    assert re.search(r"gone\.csv|--budget|x\.npy/below", done.stderr)
+
+
+def test_ctrl_c_in_the_middle_of_a_long_solve(folder):
+    """One line, exit code 130, the old plan untouched and nothing left over."""
+    points = np.random.default_rng(0).normal(size=(2, 3000, 3))
+    np.savez("all.npz", X=points[0], Y=points[1])
+    (folder / "plan.csv").write_text("old")
+    options = ["--budget", "3000", "--method", "greedy", "--out", "plan.csv", "--plot", "new/plan.png"]
+    process = subprocess.Popen(
+        [*COMMAND, "solve", "all.npz", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not list(folder.glob("new/.plan.png.*")):  # from here on it solves
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    output, complaints = process.communicate()
+    assert (process.returncode, output) == (130, "")
+    assert complaints == "Interrupted: nothing unfinished is left behind.\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["all.npz", "plan.csv"]
+    assert (folder / "plan.csv").read_text() == "old"

@@ -1,0 +1,99 @@
+"""The problem: objective, gradient and Hessian are those of the formula."""
+
+import numpy as np
+import oracles
+import pytest
+import strategies
+from cases import KERNELS, instance
+from hypothesis import given
+from scipy.spatial.distance import cdist
+
+import sparsetransport as st
+
+PAIRS = np.divmod(np.arange(20), 5)
+
+
+def _sparse(plan):
+    rows, cols = np.nonzero(plan)
+    return rows, cols, plan[rows, cols]
+
+
+@given(strategies.instances(lowest=-1), strategies.seeds)
+def test_the_objective_is_the_formula(case, seed):
+    """U(γ) = <C,γ> + λa |γ1 - a|²_Ga + λb |γ'1 - b|²_Gb + λ2/2 |γ|², term by term."""
+    rng = np.random.default_rng(seed)
+    plan = np.where(np.isfinite(case.C) & (rng.random(case.shape) < 0.5), rng.random(case.shape), 0.0)
+    problem = case.problem()
+    assert problem.value(*_sparse(plan)) == pytest.approx(case.value(plan), abs=1e-10)
+    assert problem.constant == pytest.approx(case.constant(), abs=1e-10)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_quadratic_on_pairs_is_the_formula(kernel):
+    """Slope, Hessian, and the gradient with and without mass are the derivatives of U."""
+    case = instance(0, 4, 5, kernel, reg=0.3, unbalanced=(2.0, 0.7))
+    problem = case.problem()
+    hessian, slope, constant = oracles.quadratic(*case.arrays)
+    np.testing.assert_allclose(problem.slope(*PAIRS), slope, rtol=1e-12)
+    np.testing.assert_allclose(problem.hessian(*PAIRS, *PAIRS), hessian, rtol=1e-12)
+    assert problem.constant == pytest.approx(constant)
+
+    plan = np.where(np.arange(20).reshape(4, 5) % 3 == 0, 0.1, 0.0)
+    fields = problem.fields(*_sparse(plan))
+    expected = oracles.gradient(*case.arrays, plan) - case.reg * plan
+    np.testing.assert_allclose(problem.gradient(fields, *PAIRS), expected.ravel(), atol=1e-12)
+    np.testing.assert_allclose(problem.gradient_rows(fields, 1, 3), expected[1:3], atol=1e-12)
+    np.testing.assert_allclose(problem.marginals(*_sparse(plan))[0], plan.sum(axis=1))
+
+
+def test_automatic_weights_make_nothing_a_hundred_times_as_bad_as_everything():
+    """λ = 100 · mean cost · transportable mass / squared norm of what would be missed."""
+    C = np.array([[1.0, 2.0], [3.0, np.inf]])
+    problem = st.Problem.from_matrices(C, [1.0, 2.0], [0.5, 1.5])
+    assert problem.unbalanced == (pytest.approx(100.0 * 2.0 * 2.0 / (5.0 + 2.5)),) * 2
+    assert problem.constant == pytest.approx(100.0 * 2.0 * 2.0)
+
+
+@pytest.mark.parametrize("C", [np.zeros((2, 2)), np.full((2, 2), np.inf)])
+def test_automatic_weights_without_a_scale_are_one(C):
+    """Where costs give no scale, λ = 1."""
+    assert st.Problem.from_matrices(C).unbalanced == (1.0, 1.0)
+    assert st.Problem.from_matrices(np.ones((2, 2)), [0.0, 0.0], [0.0, 0.0]).unbalanced == (1.0, 1.0)
+
+
+def test_one_weight_is_for_both_sides_and_a_pair_for_one_each():
+    """A float, a tuple, a list and an array of two all work."""
+    C = np.ones((2, 3))
+    assert st.Problem.from_matrices(C, unbalanced=3).unbalanced == (3.0, 3.0)
+    for pair in [(1.0, 2.0), [1.0, 2.0], np.array([1.0, 2.0])]:
+        assert st.Problem.from_matrices(C, unbalanced=pair).unbalanced == (1.0, 2.0)
+
+
+def test_one_gram_matrix_is_for_both_sides():
+    """The same Gram matrix for both sides may be given once, as may a kernel; also when it is 2 by 2."""
+    for size in (2, 3):
+        gram = np.eye(size) + 0.25
+        C = np.ones((size, size))
+        once = st.Problem.from_matrices(C, kernels=gram, unbalanced=1.0)
+        twice = st.Problem.from_matrices(C, kernels=(gram, gram), unbalanced=1.0)
+        assert once.constant == twice.constant
+
+
+def test_points_make_costs_and_kernels():
+    """From points: squared Euclidean costs, and an RBF with the median rule on each side by itself."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(6, 2)), 3.0 * rng.normal(size=(5, 2))
+    problem = st.Problem.from_points(x, y)
+    np.testing.assert_allclose(problem.cost.rows(0, 6), cdist(x, y, "sqeuclidean"), atol=1e-12)
+    for gram, points in ((problem.gram_a, x), (problem.gram_b, y)):
+        every = np.arange(len(points))
+        np.testing.assert_allclose(gram.block(every, every), st.RBF("median").gram(points))
+
+
+def test_large_point_sets_are_lazy_by_themselves():
+    """Beyond 400 MB for a matrix, points are kept and no matrix is built, unless asked for; small ones are dense."""
+    small = st.Problem.from_points(np.zeros((3, 1)), np.ones((4, 1)))
+    assert not small.cost.is_lazy
+    assert st.Problem.from_points(np.zeros((3, 1)), np.ones((4, 1)), lazy=True).cost.is_lazy
+    large = st.Problem.from_points(np.zeros((10, 1)), np.arange(7200.0)[:, None], kernels=st.RBF(1.0), unbalanced=1.0)
+    assert large.cost.is_lazy

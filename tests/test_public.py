@@ -1,0 +1,101 @@
+"""The public names: listed once, all there, all explained; importing is silent and light."""
+
+import inspect
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import sparsetransport as st
+
+CLASSES = [getattr(st, name) for name in st.__all__ if inspect.isclass(getattr(st, name))]
+
+
+def _python(code, **environment):
+    """What a fresh interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize("name", st.__all__)
+def test_every_public_name_resolves_and_has_a_docstring(name):
+    """A name in ``__all__`` is an attribute with a docstring of its own, not an inherited one."""
+    thing = getattr(st, name)
+    assert thing.__doc__
+    assert len(thing.__doc__.split()) >= 4
+    if inspect.isclass(thing):
+        assert "__doc__" in vars(thing)
+
+
+@pytest.mark.parametrize("thing", CLASSES, ids=lambda thing: thing.__name__)
+def test_every_public_method_has_a_docstring(thing):
+    """So has every public method and property that a class of ours defines."""
+    for name, member in vars(thing).items():
+        if name.startswith("_") or not (inspect.isfunction(member) or isinstance(member, property | classmethod)):
+            continue
+        assert inspect.getdoc(getattr(thing, name)), f"{thing.__name__}.{name}"
+
+
+def test_public_names_are_listed_once():
+    """No name twice, none private."""
+    assert len(set(st.__all__)) == len(st.__all__)
+    assert not [name for name in st.__all__ if name.startswith("_")]
+
+
+def test_importing_prints_nothing():
+    """``import sparsetransport`` is silent, on both streams, even if every warning is shown."""
+    done = _python("import sparsetransport", PYTHONWARNINGS="default")
+    assert done.stdout == ""
+    assert "sparsetransport" not in done.stderr
+
+
+def test_importing_loads_nothing_that_is_optional():
+    """torch, POT, JAX, matplotlib and scikit-learn are imported where they are used, not before."""
+    heavy = ["torch", "ot", "jax", "matplotlib", "sklearn", "clarabel", "pandas"]
+    done = _python(f"import sys, sparsetransport; print([name for name in {heavy} if name in sys.modules])")
+    assert done.stdout.strip() == "[]"
+
+
+def test_there_is_a_version():
+    """``__version__`` is that of the package's metadata."""
+    from importlib.metadata import version
+
+    assert st.__version__ == version("sparsetransport")
+
+
+SOLVE = """
+import numpy as np, sparsetransport as st
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(9, 2)), rng.normal(size=(8, 2))
+one = st.PerRow(1) & st.PerColumn(1)
+for options in {"budget": 5}, {"budget": one}, {"method": "greedy", "budget": 4}, {"lazy": True}:
+    result = st.solve_sample(X, Y, unbalanced=5.0, reg=0.1, **options)
+    print(repr(result.rows.tolist()), repr(result.cols.tolist()), *np.round(result.mass, 10))
+"""
+
+
+def test_kernels_mean_the_same_without_the_compiler():
+    """With NUMBA_DISABLE_JIT=1 the kernels are plain Python, and the plans are the same."""
+    plain, compiled = _python(SOLVE, NUMBA_DISABLE_JIT="1"), _python(SOLVE)
+    assert plain.stdout == compiled.stdout
+    assert len(plain.stdout.splitlines()) == 4
+
+
+def test_warnings_have_one_family():
+    """Everything we warn about can be caught by one class."""
+    assert issubclass(st.ConvergenceWarning, st.SparseTransportWarning)
+    assert issubclass(st.SparseTransportWarning, UserWarning)
+
+
+def test_the_example_of_the_readme_runs():
+    """Two point sets, a budget, a plan, a proof: the five lines everybody tries first."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(30, 2)), rng.normal(size=(25, 2)) + 1.0
+    result = st.solve_sample(X, Y, budget=20)
+    assert result.sparse_plan.nnz == 20
+    assert result.lower_bound <= result.value

@@ -1,0 +1,244 @@
+"""What a solve gives back: names of POT's OTResult, a path one can walk, a status in words."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from cases import KERNELS, instance, support
+from hypothesis import given
+from hypothesis import strategies as some
+from strategies import instances
+
+import sparsetransport as st
+
+METHODS = ["omp", "stochastic", "residual", "greedy", "residual-greedy"]
+BUDGETS = [9, st.PerColumn(1), st.PerRow(2), st.PerRow(1) & st.PerColumn(2)]
+
+
+@pytest.fixture
+def case():
+    return instance(1, 8, 7, "rbf", 0.1, (5.0, 2.0))
+
+
+# --- the plan --------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_in_all_its_forms(case):
+    """Dense, sparse and as lists of rows, columns and masses: one plan."""
+    result = case.solve(budget=9)
+    dense = np.zeros(case.shape)
+    dense[result.rows, result.cols] = result.mass
+    np.testing.assert_array_equal(result.plan, dense)
+    assert isinstance(result.sparse_plan, scipy.sparse.coo_array)
+    np.testing.assert_array_equal(result.sparse_plan.toarray(), dense)
+    assert result.plan is result.plan
+
+
+def test_values_and_marginals_are_those_of_the_plan(case):
+    """``value`` is U, ``value_linear`` is <C, γ>, the marginals are the sums."""
+    result = case.solve(budget=9)
+    assert result.value == pytest.approx(case.value(result.plan))
+    assert result.value_linear == pytest.approx((case.C * result.plan).sum())
+    np.testing.assert_allclose(result.marginals[0], result.plan.sum(axis=1))
+    np.testing.assert_allclose(result.marginals[1], result.plan.sum(axis=0))
+    np.testing.assert_array_equal(result.marginal_a, result.marginals[0])
+    np.testing.assert_array_equal(result.marginal_b, result.marginals[1])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_potentials_give_the_gradient(kernel):
+    """The gradient at a pair without mass is C_ij - potential_a[i] - potential_b[j]; on the support it is -λ₂γ."""
+    case = instance(1, 8, 7, kernel, 0.1, (5.0, 2.0))
+    result = case.solve(budget=9)
+    r = 2.0 * 5.0 * case.Ga @ (result.plan.sum(axis=1) - case.a)
+    c = 2.0 * 2.0 * case.Gb @ (result.plan.sum(axis=0) - case.b)
+    np.testing.assert_allclose(result.potential_a, -r, atol=1e-10)
+    np.testing.assert_allclose(result.potential_b, -c, atol=1e-10)
+    np.testing.assert_array_equal(result.potentials[0], result.potential_a)
+    slack = case.C - result.potential_a[:, None] - result.potential_b
+    np.testing.assert_allclose(slack[result.rows, result.cols], -0.1 * result.mass, atol=1e-9)
+
+
+def test_the_names_of_pot_are_all_there(case):
+    """Whoever knows POT's OTResult finds the same names here."""
+    ot = pytest.importorskip("ot")
+    result = case.solve(budget=9)
+    wanted = "plan sparse_plan value value_linear potentials potential_a potential_b marginals marginal_a marginal_b"
+    for name in [*wanted.split(), "status", "log"]:
+        assert isinstance(getattr(ot.utils.OTResult, name), property)
+        assert getattr(result, name) is not None
+
+
+def test_barycentres_are_averages_of_where_the_mass_goes():
+    """a_to_b[i] is the average of the points that row i sends to, b_to_a the other way; NaN where nothing moves."""
+    X, Y = np.array([[0.0], [1.0], [50.0]]), np.array([[0.0], [2.0]])
+    result = st.solve_sample(X, Y, [1.0, 1.0, 0.0], [1.0, 1.0], unbalanced=50.0, kernels=st.Delta(), budget=3)
+    plan = result.plan
+    expected = (plan @ Y)[:2] / plan.sum(axis=1)[:2, None]
+    np.testing.assert_allclose(result.a_to_b[:2], expected)
+    assert np.isnan(result.a_to_b[2]).all()
+    np.testing.assert_allclose(result.b_to_a, (plan.T @ X) / plan.sum(axis=0)[:, None])
+
+
+def test_barycentres_need_points(case):
+    """From matrices there are no points to average: the error says what to call."""
+    result = case.solve(budget=3)
+    for name in ("a_to_b", "b_to_a"):
+        with pytest.raises(ValueError, match="solve_sample"):
+            getattr(result, name)
+
+
+def test_results_describe_themselves(case):
+    """The repr has the number of entries, the shape, the value and the status in words."""
+    text = repr(case.solve(budget=9))
+    assert "9 of 8x7 entries" in text
+    assert "the budget is used up" in text
+    assert f"{case.solve(budget=9).value:.4g}" in text
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("options", [{}, {"reclaim": False}, {"inner": "apgd"}, {"gap_tol": 0.5}])
+def test_every_method_returns_the_same_type(case, method, options):
+    """No flag changes what comes back."""
+    result = case.solve(budget=5, method=method, rng=0, **options)
+    assert type(result) is st.Result
+    assert isinstance(result.status, st.Status)
+    assert isinstance(result.value, float)
+    assert isinstance(result.converged, bool)
+    assert result.log["unbalanced"] == (5.0, 2.0)
+    assert result.log["steps"] == len(result.path)
+
+
+# --- status ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_status_says_why_it_ended(case):
+    """Budget used up; optimum reached; nothing allowed helps; stopped; each a sentence."""
+    assert case.solve(budget=3).status is st.Status.BUDGET_USED
+    assert case.solve().status is st.Status.OPTIMAL
+    with pytest.warns(st.SparseTransportWarning):
+        assert case.solve(budget=57).status is st.Status.OPTIMAL
+    assert case.solve(budget=56).status is st.Status.OPTIMAL
+    assert case.solve(budget=st.PerColumn([1, 0, 0, 0, 0, 0, 0])).status is not st.Status.OPTIMAL
+    assert case.solve(budget=9, callback=lambda step: True).status is st.Status.STOPPED
+    assert all(len(str(status)) > 15 for status in st.Status)
+    assert len({str(status) for status in st.Status}) == len(st.Status)
+
+
+@given(instances((4, 4), regs=(0.125,)), some.integers(1, 8))
+def test_a_status_of_optimal_is_true(case, k):
+    """If the status says optimum, the value is that of the plan without a budget; if not, a pair still wants in."""
+    result = case.solve(budget=k)
+    free = case.solve().value
+    if result.status is st.Status.OPTIMAL:
+        assert result.value == pytest.approx(free, abs=1e-9)
+    elif result.status is not st.Status.ALL_FORBIDDEN:
+        slack = case.C - result.potential_a[:, None] - result.potential_b
+        slack[result.rows, result.cols] = 0.0
+        assert slack.min() < 0.0
+
+
+# --- path ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@pytest.mark.parametrize("reclaim", [True, False])
+def test_the_objective_falls_along_the_path(case, method, budget, reclaim):
+    """Each step solves on a larger support: the objective never rises, and the last one is the value."""
+    result = case.solve(budget=budget, method=method, reclaim=reclaim, polish=False, rng=0)
+    path = result.path
+    assert len(path) == len(path.pairs) == len(path.entries) > 0
+    assert (np.diff(path.objective) <= 1e-10 * case.constant()).all()
+    assert path.objective[0] < case.constant()
+    assert path.objective[-1] == pytest.approx(result.value, rel=1e-9)
+    assert path.entries[-1] == result.rows.size
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("budget", BUDGETS, ids=repr)
+@pytest.mark.parametrize("options", [{}, {"polish": False}, {"reclaim": False}], ids=repr)
+def test_the_path_has_a_plan_for_every_smaller_budget(case, method, budget, options):
+    """``plan_at(k)`` has at most k entries, is optimal on its support, and improves with k."""
+    result = case.solve(budget=budget, method=method, rng=0, **options)
+    values = [case.constant()]
+    for k in range(1, 10):
+        part = result.path.plan_at(k)
+        assert part.rows.size <= k
+        assert part.value == pytest.approx(case.value(part.plan))
+        assert part.kkt < 1e-10
+        on_support = set(support(part))
+        assert on_support <= set(result.path.support_at(k))
+        values.append(part.value)
+    assert (np.diff(values) <= 1e-9).all()
+    assert result.path.plan_at(result.rows.size).value <= result.value + 1e-9
+    assert result.path.plan_at(0).rows.size == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_plan_on_the_path_is_no_worse_than_that_of_the_smaller_budget(kernel):
+    """OMP begins alike whatever the budget, so ``plan_at(k)`` is the plan for k, or a better one met later on."""
+    case = instance(1, 8, 7, kernel, 0.1, (5.0, 2.0))
+    path = case.solve(budget=12, polish=False).path
+    for k in range(1, 12):
+        alone = case.solve(budget=k, polish=False)
+        np.testing.assert_array_equal(path.pairs[: len(alone.path)], alone.path.pairs)
+        assert path.plan_at(k).value <= alone.value + 1e-10
+    np.testing.assert_allclose(path.plan_at(2).plan, case.solve(budget=2, polish=False).plan, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("polish", [True, False])
+def test_a_path_from_a_start_keeps_count(case, method, polish):
+    """Begun with earlier pairs, used or not, ``plan_at(k)`` still has at most k entries."""
+    start = [(i, j) for i in range(3) for j in range(3)]
+    result = case.solve(budget=st.Uniform(12), method=method, polish=polish, start=start, rng=0)
+    for k in range(13):
+        assert result.path.plan_at(k).rows.size <= k
+
+
+@given(instances(lowest=-1, regs=(0.0625, 1.0)), some.integers(1, 25))
+def test_the_path_adds_up(case, k):
+    """Pairs added less pairs gone are the entries, at every step; at the end they are the plan. Polish included."""
+    m, n = case.shape
+    result = case.solve(budget=min(k, m * n))
+    path, held, first = result.path, set(), 0
+    for step, pair in enumerate(map(tuple, path.pairs.tolist())):
+        held.add(pair)
+        held -= set(map(tuple, path.gone[first : path.gone_until[step]].tolist()))
+        first = path.gone_until[step]
+        assert len(held) == path.entries[step]
+    assert held == set(support(result))
+
+
+def test_a_negative_number_of_entries_is_an_error(case):
+    """There is no plan with fewer entries than none."""
+    with pytest.raises(ValueError, match=r"entries.*-1"):
+        case.solve(budget=3).path.plan_at(-1)
+
+
+# --- certificate -----------------------------------------------------------------------------------------------------
+
+
+def test_the_cheap_bound_comes_first_and_the_tight_one_stays(case):
+    """``lower_bound`` is the cheap bound until ``certify`` was called; from then on the better one."""
+    result = case.solve(budget=st.PerColumn(1))
+    cheap = result.lower_bound
+    assert result.gap == result.value - cheap
+    assert result.relative_gap == pytest.approx(result.gap / result.value)
+    proof = result.certify()
+    assert isinstance(proof, st.Certificate)
+    assert proof.lower_bound > cheap
+    assert result.lower_bound == proof.lower_bound
+    assert result.certify() is proof
+    assert proof.value == result.value
+
+
+def test_nobody_pays_for_a_bound_who_does_not_ask(case, monkeypatch):
+    """Bounds are computed on first use, once."""
+    calls = []
+    original = st.certificate.cheap_bound
+    monkeypatch.setattr(st.certificate, "cheap_bound", lambda *args: calls.append(1) or original(*args))
+    result = case.solve(budget=4)
+    assert not calls
+    assert result.lower_bound == result.lower_bound
+    assert len(calls) == 1
