@@ -1,0 +1,119 @@
+"""From a problem to the arrays that other solvers want, and from their plans back to our result."""
+
+from functools import partial
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import Floats
+from ..inner.apgd import kkt_residual
+from ..matroids import Counting, Matroid, as_matroid, no_limits
+from ..outer.loop import Record
+from ..problem import Problem
+from ..result import Parts, Result, Status
+from ..solve import _Prover, solve_support
+
+Ints = NDArray[np.int64]
+
+
+def pot() -> ModuleType:
+    """POT, or one sentence that says how to get it."""
+    try:
+        import ot
+    except ImportError:
+        raise ImportError("this baseline needs POT: pip install sparsetransport[pot]") from None
+    module: ModuleType = ot
+    return module
+
+
+class Dense(NamedTuple):
+    """What POT takes: the points with mass, their masses and the costs between them."""
+
+    rows: Ints
+    cols: Ints
+    a: Floats
+    b: Floats
+    cost: Floats
+    shape: tuple[int, int]
+
+    def whole(self, plan: Any) -> Floats:
+        """A plan between the points with mass as one between all points."""
+        full = np.zeros(self.shape)
+        full[np.ix_(self.rows, self.cols)] = np.asarray(plan, np.float64)
+        return full
+
+
+def dense(problem: Problem, method: str, *, balanced: bool) -> Dense:
+    """The arrays of a problem; with ``balanced``, ``b`` is scaled to the total of ``a``."""
+    cost = cost_of(problem)
+    if not np.isfinite(cost).all():
+        raise ValueError(f"C must be finite for {method}, which cannot forbid pairs, got +inf")
+    rows, cols = np.flatnonzero(problem.a), np.flatnonzero(problem.b)
+    if not rows.size or not cols.size:
+        raise ValueError(f"a and b must have mass for {method}, got totals {problem.a.sum()} and {problem.b.sum()}")
+    a, b = problem.a[rows], problem.b[cols]
+    if balanced:
+        b = b * (a.sum() / b.sum())
+    return Dense(rows, cols, a, b, np.ascontiguousarray(cost[np.ix_(rows, cols)]), problem.shape)
+
+
+def cost_of(problem: Problem) -> Floats:
+    """The costs as one matrix."""
+    return np.concatenate([block for _, block in problem.cost.blocks()])
+
+
+def as_result(
+    problem: Problem,
+    plan: Floats | tuple[Ints, Ints, Floats],
+    *,
+    budget: int | Matroid | None = None,
+    converged: bool = True,
+    record: Record | None = None,
+    **log: Any,
+) -> Result:
+    """A plan that another method made, dense or as rows, columns and masses, as a result of ours."""
+    if isinstance(plan, tuple):
+        rows, cols, mass = plan
+    else:
+        rows, cols = np.nonzero(plan > 0.0)
+        mass = plan[rows, cols]
+    kept = mass > 0.0
+    rows, cols, mass = rows[kept], cols[kept], mass[kept]
+    r, c = problem.fields(rows, cols, mass)
+    gradient = problem.gradient((r, c), rows, cols) + problem.reg * mass
+    parts = Parts(
+        rows,
+        cols,
+        mass,
+        problem.shape,
+        problem.value(rows, cols, mass),
+        float(problem.cost.entries(rows, cols) @ mass),
+        problem.marginals(rows, cols, mass),
+        (-r, -c),
+        problem.points,
+    )
+    matroid = as_matroid(budget)
+    limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
+    record = Record() if record is None else record
+    return Result(
+        Status.BASELINE,
+        bool(converged),
+        float(kkt_residual(gradient, mass)) / problem.scale if problem.scale else 0.0,
+        record.path((), partial(_on_support, problem)),
+        {"steps": len(record), "unbalanced": problem.unbalanced, "reg": problem.reg, **log, "problem": problem},
+        parts,
+        _as_is,
+        partial(_Prover(problem, limits, 1e-12), parts),
+    )
+
+
+def _as_is(array: NDArray[Any]) -> NDArray[Any]:
+    """NumPy in, NumPy out."""
+    return array
+
+
+def _on_support(problem: Problem, rows: Ints, cols: Ints, *_: int) -> Result:
+    """The exact plan on the pairs of a step."""
+    return solve_support(problem, list(zip(rows.tolist(), cols.tolist(), strict=True)))

@@ -1,0 +1,36 @@
+"""The command ``sparsetransport``: one file a command, and beside them what they share."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from . import demo, info, reproduce, solve
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command()(solve.solve)
+app.command()(reproduce.reproduce)
+app.command()(demo.demo)
+app.command()(info.info)
+
+
+def main() -> None:
+    """Run the command."""
+    os.environ.setdefault("MPLBACKEND", "agg")  # pictures go to files
+    app()
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"sparsetransport {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """Transport plans with a budget: at most K links, soft marginals, and a proof of how good the plan is."""

@@ -1,0 +1,152 @@
+"""What all commands share: errors in one sentence, files that appear whole, signs of life, and Ctrl-C at any time."""
+
+import os
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+
+from .. import _checks
+
+_T = TypeVar("_T")
+_BACKGROUND = "sparsetransport-work"
+
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def errors() -> Console:
+    """Where errors, warnings and signs of life go."""
+    return Console(stderr=True)
+
+
+def say(message: str, style: str | None = None) -> None:
+    """One line on stderr, as it is."""
+    errors().print(message, style=style, soft_wrap=True, highlight=False, markup=False)
+
+
+@contextmanager
+def plain_errors(debug: bool = False) -> Iterator[None]:
+    """Whatever goes wrong ends the command with one sentence and an exit code; warnings are one sentence too.
+
+    Bad input is 2, a missing part or a fault of ours 1, Ctrl-C 130.
+    """
+    told = set()
+
+    def tell(message: Warning | str, *_: object, **__: object) -> None:
+        if str(message) not in told:
+            say(f"Warning: {message}", "yellow")
+        told.add(str(message))
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", _checks.SparseTransportWarning)
+            warnings.showwarning = tell
+            yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        say("Interrupted: nothing unfinished is left behind.", "red")
+        _leave(130)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        message, code = explain(error)
+        say(f"Error: {message}", "red")
+        raise typer.Exit(code) from None
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """An error as a sentence, and its exit code."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot write {error.filename}: {error.strerror}", 2
+    if isinstance(error, OSError | TypeError | ValueError):
+        return str(error), 2
+    if isinstance(error, ImportError):
+        return str(error), 1
+    if isinstance(error, MemoryError):
+        return f"not enough memory: {error}".removesuffix(": "), 1
+    return f"{type(error).__name__}: {error} (--debug shows where)", 1
+
+
+def _leave(code: int) -> None:
+    """Exit; at once if a kernel is still at work in the background, which nothing can stop."""
+    if any(thread.name == _BACKGROUND for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    raise typer.Exit(code)
+
+
+def in_background(work: Callable[[], _T]) -> _T:
+    """The result of ``work``, done in another thread so that Ctrl-C is heard at once, even inside a kernel."""
+    future: Future[_T] = Future()
+
+    def target() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:  # it belongs to whoever waits
+            future.set_exception(error)
+
+    thread = threading.Thread(target=target, name=_BACKGROUND, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)  # without a limit Windows would not hear Ctrl-C
+    return future.result()
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file beside ``path`` to write to, which takes its place when all went well.
+
+    Folders are made if need be, and go again if nothing came of them.
+    """
+    path = path.resolve()
+    if path.is_dir():
+        raise IsADirectoryError(None, "is a folder", str(path))
+    with _folder(path.parent):
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            unfinished.touch()  # an error now, not after the work
+            yield unfinished
+            os.replace(unfinished, path)
+        finally:
+            with suppress(OSError):
+                unfinished.unlink()
+
+
+@contextmanager
+def writable_folder(folder: Path) -> Iterator[None]:
+    """Make sure, before the work, that files can be written to a folder."""
+    folder = folder.resolve()
+    with _folder(folder):
+        probe = folder / f".{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+        yield
+
+
+@contextmanager
+def _folder(folder: Path) -> Iterator[None]:
+    """Make a folder; if the work fails, remove those that were made for it."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for place in new:
+            with suppress(OSError):
+                place.rmdir()
+        raise
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words."""
+    return f"{seconds:.1f} s" if seconds >= 1.0 else f"{1000.0 * seconds:.0f} ms"

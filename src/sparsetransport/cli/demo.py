@@ -1,0 +1,68 @@
+"""``sparsetransport demo``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from .. import plotting
+from ..apps import demo as ports_and_cities
+from .console import Debug, duration, in_background, plain_errors, whole_file
+
+PICTURE = "sparsetransport-demo.png"
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for the picture.")] = Path(),
+    budget: Annotated[int, typer.Option(min=1, help="How many links the plan may use.")] = ports_and_cities.BUDGET,
+    debug: Debug = False,
+) -> None:
+    """Which container port serves which city, with so few links? A table and a picture, no download."""
+    console = Console()
+    picture = out / PICTURE
+    with plain_errors(debug), whole_file(picture) as unfinished:
+        with console.status("Solving (the first time Numba compiles, which can take a minute)"):
+            comparison = in_background(lambda: ports_and_cities.run(budget))
+        _print_comparison(console, comparison)
+        plotting.require_matplotlib()
+        with console.status("Drawing"):
+            ports_and_cities.draw(comparison).savefig(unfinished, format="png")
+    console.print(f"\nPicture of the plan: {picture}", soft_wrap=True, highlight=False)
+
+
+def _print_comparison(console: Console, comparison: ports_and_cities.Comparison) -> None:
+    """The table, and what it says in words."""
+    ports, cities = len(comparison.ports.names), len(comparison.cities.names)
+    console.print(
+        f"{ports} container ports, {cities} cities, {ports * cities:,} possible links. "
+        "With only a few,\nwhich port should serve which city?\n",
+        highlight=False,
+    )
+    table = Table(box=None, pad_edge=False)
+    table.add_column("plan", no_wrap=True)
+    for heading in ("links", "objective", "bound", "gap", "ports\noff", "cities\noff", "time"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    best = comparison.rows[-1]
+    for row in comparison.rows:
+        table.add_row(
+            row.name,
+            str(row.links),
+            f"{row.objective:.4f}",
+            f"{row.lower_bound:.4f}",
+            f"{100.0 * row.gap:.2f} %",
+            f"{100.0 * row.ports_off:.1f} %",
+            f"{100.0 * row.cities_off:.1f} %",
+            "" if row.seconds is None else duration(row.seconds),
+            style="bold" if row is best else None,
+        )
+    console.print(table)
+    console.print(
+        f"\nNo plan with {best.links} links is more than {100.0 * best.gap:.2f} % better: the bound proves it.\n"
+        "Off: the share of containers sent from, and delivered to, the wrong place.",
+        highlight=False,
+    )
+    if comparison.compile_seconds > 2.0:
+        took = duration(comparison.compile_seconds)
+        console.print(f"Compiling took {took} on top; the machine code is kept for the next time.", highlight=False)

@@ -1,0 +1,164 @@
+"""What the files and options of ``sparsetransport solve`` describe: points, costs, masses, and the problem of these."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _checks
+from .._checks import Floats
+from ..geometry.kernels import Delta
+from ..problem import Problem
+from . import reading
+from .writing import Labels
+
+Pair = tuple[Floats, Floats]
+
+
+class Inputs(NamedTuple):
+    """What the files hold: points, costs or both; masses and labels if they are given."""
+
+    shape: tuple[int, int]
+    points: Pair | None
+    costs: Floats | None
+    a: Floats | None
+    b: Floats | None
+    labels: Labels
+
+    @property
+    def masses(self) -> Pair:
+        """The masses asked for, uniform by default."""
+        return _checks.masses("a", self.a, self.shape[0]), _checks.masses("b", self.b, self.shape[1])
+
+
+class Sources(NamedTuple):
+    """Which file holds what; an NPZ file may hold several things, masses included (``bundle``)."""
+
+    points: tuple[Path, Path] | None
+    costs: Path | None
+    bundle: Path | None
+
+
+def read_inputs(
+    source: Path | None,
+    target: Path | None,
+    cost_matrix: Path | None,
+    a: Path | None,
+    b: Path | None,
+    *,
+    columns: list[str] | None,
+    mass_column: str | None,
+    label_column: str | None,
+) -> Inputs:
+    """Read the files and check that they go together; complaints name files and options."""
+    if mass_column is not None and (a is not None or b is not None):
+        raise ValueError(f"--{'b' if a is None else 'a'} and --mass-column both give the masses: choose one")
+    files = _sources(source, target, cost_matrix)
+    points, sides = None, None
+    if files.points is not None:
+        one, other = (
+            reading.read_points(path, key, columns=columns, mass=mass_column, label=label_column)
+            for path, key in zip(files.points, "XY", strict=True)
+        )
+        points, sides = _same_coordinates(one, other, files.points), (one, other)
+    else:
+        for option, value in (("columns", columns), ("mass-column", mass_column), ("label-column", label_column)):
+            if value is not None:
+                raise ValueError(f"--{option} needs the files of two point sets")
+    costs = None if files.costs is None else reading.read_matrix(files.costs, "C")
+    shape = _shape(points, costs, files.costs)
+    masses = []
+    for k, path in enumerate((a, b)):
+        column = None if sides is None else sides[k].mass
+        masses.append(
+            _masses("ab"[k], path, column, files.bundle, shape[k], "points" if sides else ("rows", "columns")[k])
+        )
+    labels = Labels(None, None) if sides is None else Labels(sides[0].labels, sides[1].labels)
+    return Inputs(shape, points, costs, masses[0], masses[1], labels)
+
+
+def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None) -> Sources:
+    """Sort out what the files are for."""
+    if source is not None and target is not None:
+        return Sources((source, target), cost_matrix, None)
+    if source is None:
+        if cost_matrix is None:
+            raise ValueError("give the files of two point sets, or --cost-matrix")
+        return Sources(None, cost_matrix, cost_matrix)
+    held = reading.holds(source, "X", "Y", "C")
+    costs = source if "C" in held and cost_matrix is None else cost_matrix
+    if "X" in held and "Y" in held:
+        return Sources((source, source), costs, source)
+    if costs is source:
+        return Sources(None, source, source)
+    raise ValueError(f"give a second file of points: {source} is not an NPZ file with the arrays X and Y, or C")
+
+
+def _same_coordinates(one: reading.Side, other: reading.Side, files: tuple[Path, Path]) -> Pair:
+    """The points of both sides with their columns in the same order: by name if the names are the same."""
+    source, target = files
+    width, other_width = one.points.shape[1], other.points.shape[1]
+    if width != other_width:
+        raise ValueError(f"{source} has {width} columns of coordinates and {target} has {other_width}")
+    if one.names is None or other.names is None or not set(one.names) & set(other.names):
+        return one.points, other.points
+    if sorted(one.names) != sorted(other.names):
+        raise ValueError(
+            f"{source} has the columns {', '.join(one.names)} and {target} has {', '.join(other.names)}: "
+            "say with --columns which ones to use"
+        )
+    return one.points, other.points[:, [other.names.index(name) for name in one.names]]
+
+
+def _shape(points: Pair | None, costs: Floats | None, file: Path | None) -> tuple[int, int]:
+    """Points on the two sides, on which points and costs must agree."""
+    if points is None:
+        if costs is None:
+            raise ValueError("give the files of two point sets, or --cost-matrix")
+        return costs.shape[0], costs.shape[1]
+    shape = len(points[0]), len(points[1])
+    if costs is not None and costs.shape != shape:
+        raise ValueError(f"{file} has the shape {costs.shape}, and there are {shape[0]} and {shape[1]} points")
+    return shape
+
+
+def _masses(
+    key: str, path: Path | None, column: Floats | None, bundle: Path | None, size: int, what: str
+) -> Floats | None:
+    """The masses of one side: of its file, its column, or the file that holds everything."""
+    if path is None and column is None and bundle is not None and reading.holds(bundle, key):
+        path = bundle
+    if path is None:
+        return column
+    mass = reading.read_masses(path, key)
+    if len(mass) != size:
+        raise ValueError(f"{path} has {len(mass)} masses {key}, and there are {size} {what}")
+    return mass
+
+
+def build(inputs: Inputs, *, kernels: Any, cost: str | None, normalize: bool, unbalanced: Any, reg: float) -> Problem:
+    """The problem that files and options describe."""
+    if inputs.costs is None:
+        x, y = inputs.points or (None, None)
+        return Problem.from_points(
+            x,
+            y,
+            inputs.a,
+            inputs.b,
+            cost=cost or "sqeuclidean",
+            normalize_cost=normalize,
+            kernels=kernels,
+            unbalanced=unbalanced,
+            reg=reg,
+        )
+    if cost is not None:
+        raise ValueError("--cost and a matrix of costs exclude each other")
+    costs = inputs.costs
+    if normalize:
+        largest = float(np.max(costs, where=np.isfinite(costs), initial=0.0))
+        costs = costs / largest if largest > 0.0 else costs
+    if kernels is not None and not isinstance(kernels, Delta):
+        if inputs.points is None:
+            raise ValueError("--kernel other than delta, and --bandwidth, need the files of two point sets")
+        kernels = tuple(kernels.gram(points) for points in inputs.points)
+    return Problem.from_matrices(costs, inputs.a, inputs.b, kernels=kernels, unbalanced=unbalanced, reg=reg)

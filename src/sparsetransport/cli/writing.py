@@ -1,0 +1,95 @@
+"""Plans to CSV, NPZ and JSON files."""
+
+import csv
+import json
+import math
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+import scipy.sparse
+
+from .. import __version__
+from ..result import Result
+
+ENDINGS = (".csv", ".npz", ".json")
+PICTURES = (".png", ".pdf", ".svg")
+
+
+class Labels(NamedTuple):
+    """What rows and columns are called, where the files say so."""
+
+    rows: list[str] | None
+    cols: list[str] | None
+
+
+def write_plan(path: Path, ending: str, result: Result, labels: Labels, details: dict[str, Any]) -> None:
+    """The plan in the format of an ending, to a file of any name."""
+    if ending == ".npz":
+        with path.open("wb") as file:
+            scipy.sparse.save_npz(file, result.sparse_plan)
+        return
+    with path.open("w", encoding="utf-8", newline="") as text:
+        if ending == ".csv":
+            write_links(text, result, labels)
+        else:
+            json.dump(as_json(result, labels, details), text, indent=1, allow_nan=False)
+            text.write("\n")
+
+
+def write_links(file: TextIO, result: Result, labels: Labels) -> None:
+    """A line for every link, ordered by row and column; masses are exact."""
+    found = links(result, labels)
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(_keys(labels))
+    writer.writerows(link.values() for link in found)
+
+
+def links(result: Result, labels: Labels) -> list[dict[str, Any]]:
+    """Every link with its row, column, mass, and labels if there are any; rows and columns count from 0."""
+    order = np.lexsort((result.cols, result.rows))
+    names = _keys(labels)
+    found = []
+    for k in order.tolist():
+        i, j = int(result.rows[k]), int(result.cols[k])
+        known = (i, j, float(result.mass[k]), labels.rows and labels.rows[i], labels.cols and labels.cols[j])
+        every = dict(zip(("row", "column", "mass", "row_label", "column_label"), known, strict=True))
+        found.append({name: every[name] for name in names})
+    return found
+
+
+def as_json(result: Result, labels: Labels, details: dict[str, Any]) -> dict[str, Any]:
+    """The links, what they are worth, what proves it, and what computed it."""
+    return {
+        "shape": list(result.sparse_plan.shape),
+        "links": links(result, labels),
+        "value": result.value,
+        "value_linear": result.value_linear,
+        "status": str(result.status),
+        "converged": result.converged,
+        "unbalanced": list(result.log["unbalanced"]),
+        "reg": result.log["reg"],
+        **{name: _finite(value) for name, value in details.items()},
+        "versions": versions(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """What the numbers depend on."""
+    return {
+        "sparsetransport": __version__,
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("numpy", "scipy", "numba")},
+    }
+
+
+def _keys(labels: Labels) -> list[str]:
+    names = ["row", "column", "mass"]
+    return names + ["row_label"] * (labels.rows is not None) + ["column_label"] * (labels.cols is not None)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

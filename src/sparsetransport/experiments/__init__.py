@@ -1,0 +1,42 @@
+"""The tables and figures of the paper, one file each, with the paper's numbers beside ours."""
+
+from collections.abc import Callable
+from importlib import import_module
+
+from .report import Progress, Quiet, Report, Table
+
+EXPERIMENTS: dict[str, str] = {
+    "duality-gap": "sparsetransport.experiments.duality_gap",
+    "timing": "sparsetransport.experiments.timing",
+    "diversity": "sparsetransport.experiments.diversity",
+    "gradient-flow": "sparsetransport.experiments.gradient_flow",
+    "colour-transfer": "sparsetransport.experiments.colour_transfer",
+}
+"""Every experiment and the module with its ``run``, which is imported when it is needed."""
+
+SUMMARIES: dict[str, str] = {
+    "duality-gap": "objective and duality gap of three solvers (Table 4 and two of the appendix); CIFAR-10",
+    "timing": "objective against time, the paper's algorithm and ours (a figure of the appendix); CIFAR-10",
+    "diversity": "which points a few links reach (two figures of the appendix)",
+    "gradient-flow": "points that flow to a target (a figure of the appendix)",
+    "colour-transfer": "the colours of one photograph given to another (a figure of the appendix)",
+}
+"""What each experiment shows, in a line."""
+
+
+def load(name: str) -> Callable[..., Report]:
+    """The function ``run(*, data, full, seed, progress)`` of an experiment, which gives its `Report`.
+
+    Examples
+    --------
+    >>> from sparsetransport import experiments
+    >>> experiments.load("timing").__name__
+    'run'
+    """
+    if name not in EXPERIMENTS:
+        raise ValueError(f"the experiment must be one of {', '.join(map(repr, EXPERIMENTS))}, got {name!r}")
+    run: Callable[..., Report] = import_module(EXPERIMENTS[name]).run
+    return run
+
+
+__all__ = ["EXPERIMENTS", "SUMMARIES", "Progress", "Quiet", "Report", "Table", "load"]

@@ -1,0 +1,62 @@
+"""A few links of ours reach more of the points than as many of SSOT or MMD-UOT."""
+
+import numpy as np
+import pytest
+
+import sparsetransport as st
+from sparsetransport.experiments import Quiet
+
+pytest.importorskip("ot")
+pytest.importorskip("matplotlib")
+
+from sparsetransport.experiments import diversity
+from sparsetransport.experiments.diversity import CIRCLES, MMD, OURS, POINTS, SSOT, SSOT_TOP
+
+
+@pytest.fixture(scope="module")
+def report():
+    return diversity.run(data=None, full=False, seed=0, progress=Quiet())
+
+
+@pytest.mark.parametrize("setting", [CIRCLES, POINTS], ids=lambda setting: setting.name)
+def test_ours_links_one_to_one_and_uses_its_links_best(setting):
+    problem, plans = diversity.solve_all(setting, *diversity.draw(setting, 3))
+    ours = plans[OURS]
+    assert len(ours.mass) == setting.budget
+    assert diversity.reached(ours) == (setting.budget, setting.budget)
+    assert diversity.unshared(ours) == 1.0
+    assert diversity.unshared(plans[SSOT]) < 0.1, "SSOT links many to many"
+    objective = {name: problem.value(plan.rows, plan.cols, plan.mass) for name, plan in plans.items()}
+    assert objective[OURS] < min(objective[SSOT_TOP], objective[MMD])
+
+
+def test_every_claim_holds_and_the_tables_have_every_method(report):
+    assert [claim for claim in report.claims if not claim.holds] == []
+    assert len(report.claims) == 6
+    supports, draws = report.tables
+    assert len(supports.rows) == 8
+    assert len(draws.rows) == 6
+    reached = {(row[0], row[1]): row[2] + row[3] for row in draws.rows}
+    for figure, best in (("two circles", "ours, K = 4"), ("10 + 10 points", "ours, K = 3")):
+        assert reached[figure, best] > reached[figure, SSOT_TOP]
+
+
+def test_the_picture_is_not_empty(report, tmp_path):
+    from matplotlib.image import imread
+
+    report.write(tmp_path)
+    assert np.ptp(imread(tmp_path / "supports.png")[..., :3]) > 0.9
+
+
+def test_circles_are_those_of_scikit_learn():
+    datasets = pytest.importorskip("sklearn.datasets")
+    theirs = datasets.make_circles(35, factor=0.4, shuffle=False)[0]
+    np.testing.assert_allclose(diversity._circles(35, 0.4, 0.0, 0), theirs, atol=1e-12)
+
+
+def test_shared_ends_are_counted():
+    problem = st.Problem.from_matrices(np.zeros((3, 3)), unbalanced=1.0)
+    plan = st.solve_support(problem, [(0, 0), (0, 1), (2, 2)])
+    assert len(plan.mass) == 3
+    assert diversity.reached(plan) == (2, 3)
+    assert diversity.unshared(plan) == pytest.approx(1 / 3)
