@@ -1,5 +1,7 @@
 """The default against the paper to the letter, on 100 x 100."""
 
+import numpy as np
+
 import sparsetransport as st
 
 from .images import paper_problem
@@ -9,23 +11,27 @@ from .table import Table, best_time, seconds
 def run() -> Table:
     table = Table(
         "Default against the paper to the letter (100×100, λ1 = 10, λ2 = 0; 1,000 APGD iterations a step, no reclaim)",
-        ["kernel", "K", "letter", "default", "ratio", "objective, letter", "objective, default"],
+        ["kernel", "K", "letter, NumPy", "letter, compiled", "default", "NumPy / default", "compiled / default"]
+        + ["objective, letter", "objective, default"],
         [],
     )
-    ratios, never_worse = [], True
+    compiled, never_worse = [], True
     for kernel in ("RBF", "IMQ"):
         cost, grams, _ = paper_problem(kernel)
         for budget in (100, 250):
             problem = st.Problem.from_matrices(cost, kernels=grams, unbalanced=10.0)
             default, ours = best_time(lambda p=problem, k=budget: st.solve_problem(p, budget=k), 9)
             letter, theirs = best_time(lambda p=problem, k=budget: _letter(p, k), 2)
-            ratios.append(letter / default)
-            never_worse &= ours.value <= theirs.value * (1.0 + 1e-12)
+            numpy, value = best_time(lambda c=cost, g=grams, k=budget: _letter_in_numpy(c, g, k), 0)
+            compiled.append(letter / default)
+            never_worse &= ours.value <= theirs.value * (1.0 + 1e-12) and ours.value <= value * (1.0 + 1e-12)
             table.rows.append(
-                [kernel, budget, seconds(letter), seconds(default), f"{letter / default:.0f}×"]
-                + [f"{theirs.value:.7f}", f"{ours.value:.7f}"]
+                [kernel, budget, seconds(numpy), seconds(letter), seconds(default)]
+                + [f"{numpy / default:.0f}×", f"{letter / default:.0f}×", f"{theirs.value:.7f}", f"{ours.value:.7f}"]
             )
-    table.claim(f"at least 300 times faster (least: {min(ratios):.0f})", min(ratios) >= 300)
+    table.claim(
+        f"at least 300 times faster than the letter, compiled (least: {min(compiled):.0f})", min(compiled) >= 300
+    )
     table.claim("the objective is never worse", never_worse)
     return table
 
@@ -33,3 +39,31 @@ def run() -> Table:
 def _letter(problem: st.Problem, budget: int) -> st.Result:
     """Algorithm OMP of the appendix: exactly 1,000 warm-started APGD iterations a step, every pair counted."""
     return st.solve_problem(problem, budget=budget, inner="apgd", reclaim=False, tol=1e-300, max_iter=1000)
+
+
+def _letter_in_numpy(
+    cost: np.ndarray, grams: tuple[np.ndarray, np.ndarray], budget: int, weight: float = 10.0
+) -> float:
+    """The same without a compiler, as research code has it; the objective."""
+    m, n = cost.shape
+    a, b = np.full(m, 1.0 / m), np.full(n, 1.0 / n)
+    slope = cost - 2.0 * weight * ((grams[0] @ a)[:, None] + grams[1] @ b)
+    rows, cols, mass = np.zeros(0, int), np.zeros(0, int), np.zeros(0)
+    for _ in range(budget):
+        sums = np.bincount(rows, mass, m), np.bincount(cols, mass, n)
+        gradient = slope + 2.0 * weight * ((grams[0] @ sums[0])[:, None] + grams[1] @ sums[1])
+        gradient[rows, cols] = np.inf
+        if gradient.min() >= 0.0:
+            break
+        i, j = np.unravel_index(gradient.argmin(), gradient.shape)
+        rows, cols, mass = np.append(rows, i), np.append(cols, j), np.append(mass, 0.0)
+        hessian = 2.0 * weight * (grams[0][np.ix_(rows, rows)] + grams[1][np.ix_(cols, cols)])
+        step, linear = 1.0 / np.linalg.eigvalsh(hessian)[-1], slope[rows, cols]
+        point, momentum = mass.copy(), 1.0
+        for _ in range(1000):
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            new = np.maximum(point - step * (hessian @ point + linear), 0.0)
+            point = new + (momentum - 1.0) / following * (new - mass)
+            mass, momentum = new, following
+    p, q = np.bincount(rows, mass, m) - a, np.bincount(cols, mass, n) - b
+    return float(cost[rows, cols] @ mass + weight * (p @ grams[0] @ p + q @ grams[1] @ q))

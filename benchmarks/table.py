@@ -24,10 +24,13 @@ class Table:
 
 
 def best_time(function: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]:
-    """Seconds of the fastest of several runs after one to warm up, and what the last run returned."""
-    result = function()
+    """Seconds of the fastest of several runs after one to warm up, and what the last run returned.
+
+    With no repeats there is one run and no warming up: for what needs none and takes long.
+    """
+    result = function() if repeats else None
     times = []
-    for _ in range(repeats):
+    for _ in range(max(repeats, 1)):
         start = time.perf_counter()
         result = function()
         times.append(time.perf_counter() - start)

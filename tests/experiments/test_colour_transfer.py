@@ -29,14 +29,14 @@ def photographs():
 
 @pytest.fixture(scope="module")
 def outcomes(photographs):
-    return experiment.compare(*photographs, 48, seed=0, progress=Quiet())
+    return experiment.compare(*photographs, 128, seed=0, progress=Quiet())
 
 
 def test_ours_is_sparser_and_close_to_exact_ot(outcomes, photographs):
     assert outcomes[OURS].zeros > max(outcomes[name].zeros for name in (EXACT, SSOT))
     assert outcomes[OURS].zeros >= outcomes[MMD].zeros, "the accelerated gradient may get as far on a small problem"
     closer, exact = outcomes[OURS_CLOSER], outcomes[EXACT]
-    assert len(closer.plan.mass) <= 48 < len(exact.plan.mass) < len(outcomes[SSOT].plan.mass)
+    assert len(closer.plan.mass) <= 128 < len(exact.plan.mass) < len(outcomes[SSOT].plan.mass)
     untouched = float(np.sqrt(((photographs[0].astype(float) - exact.image) ** 2).mean()))
     assert closer.rmse < 0.4 * untouched
     assert exact.rmse == 0.0
@@ -52,11 +52,19 @@ def test_table_claims_and_picture(outcomes, photographs, tmp_path):
     assert (tmp_path / "china.png").stat().st_size > 10_000
 
 
+def test_more_links_come_closer_to_exact_ot(photographs):
+    table = experiment.links_needed(*photographs, (48,), seed=0, progress=Quiet())
+    ((colours, untouched, one, more, free, links),) = table.rows
+    assert colours == 48 < links
+    assert untouched > one > more > free
+    assert free < 0.1 * untouched
+
+
 def test_the_function_for_users_does_it_in_one_call(photographs):
-    transfer = colour_transfer(*photographs, colours=32, rng=0)
+    transfer = colour_transfer(*photographs, colours=32, budget=60, rng=0)
     assert transfer.image.shape == photographs[0].shape
     assert transfer.image.dtype == np.uint8
-    assert len(transfer.result.mass) <= 32
+    assert len(transfer.result.mass) <= 60
     wanted, before, after = (
         picture.reshape(-1, 3).mean(axis=0) for picture in (photographs[1], photographs[0], transfer.image)
     )

@@ -55,7 +55,8 @@ def colour_transfer(
     colours : int
         How many colours stand for each of them.
     budget : int, optional
-        Links of the plan; as many as colours by default.
+        Links of the plan; no limit by default, which gives about two a colour. One a colour is enough where there are
+        256 of them, and too few where there are less than a hundred.
     unbalanced : float
         λ, how closely the plan keeps to the shares of the colours.
     kernel : kernel, optional
@@ -80,7 +81,7 @@ def colour_transfer(
     rng = np.random.default_rng(rng)
     source, target = palette(image, colours, rng=rng), palette(reference, colours, rng=rng)
     problem = palette_problem(source, target, unbalanced=unbalanced, kernel=kernel)
-    result = solve_problem(problem, budget=colours if budget is None else budget)
+    result = solve_problem(problem, budget=budget)
     return Transfer(recolour(image, source, target, result), result, source, target)
 
 
