@@ -31,7 +31,7 @@ def no_work(monkeypatch):
         raise AssertionError("work started before the input was checked")
 
     monkeypatch.setattr(Engine, "__init__", refuse)
-    monkeypatch.setattr(sys.modules["sparsetransport.solve"], "maximise", refuse)  # st.solve is the function
+    monkeypatch.setattr(sys.modules["sparsetransport.api"], "maximise", refuse)
 
 
 # (error, what the message must say, the call); every line of the section "Bad input".

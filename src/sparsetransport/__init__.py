@@ -1,6 +1,7 @@
 """Transport plans with a budget: at most K links, soft marginals, and a proof of how good the plan is."""
 
 from ._checks import ConvergenceWarning, SparseTransportWarning
+from .api import solve, solve_problem, solve_sample, solve_support
 from .certificate import guarantee
 from .geometry.costs import cost_matrix
 from .geometry.kernels import IMQ, RBF, Delta, IMQv2
@@ -13,7 +14,6 @@ from .outer.residual import Residual, ResidualGreedy
 from .outer.stochastic import StochasticOMP
 from .problem import Problem
 from .result import Certificate, Path, Result, Status
-from .solve import solve, solve_problem, solve_sample, solve_support
 
 __version__ = "0.1.0"
 __all__ = [

@@ -137,7 +137,7 @@ class Result:
     >>> import sparsetransport as st
     >>> res = st.solve([[0.0, 2.0], [2.0, 1.0]], [0.5, 0.5], [0.5, 0.5], budget=1, unbalanced=10.0, reg=0.1)
     >>> res
-    Result(1 of 2x2 entries, value=5.002, the budget is used up)
+    Result(1 of 2x2 entries, value=5.012, the budget is used up)
     >>> res.plan.round(3)
     array([[0.499, 0.   ],
            [0.   , 0.   ]])

@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from .._checks import Floats
+from ..api import solve_problem
 from ..geometry.kernels import RBF
 from ..problem import Problem
 from ..result import Result
-from ..solve import solve_problem
 
 Image = NDArray[np.uint8]
 _SAMPLE = 10_000  # pixels that k-means looks at

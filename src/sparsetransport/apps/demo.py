@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
+from ..api import solve_problem
 from ..geometry.costs import cost_matrix
 from ..geometry.kernels import RBF
 from ..plotting import GREY, label_points, plot_edges, plot_path
 from ..problem import Problem
 from ..result import Result
-from ..solve import solve_problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

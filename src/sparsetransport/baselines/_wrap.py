@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
+from ..api import _Prover, solve_support
 from ..inner.apgd import kkt_residual
 from ..matroids import Counting, Matroid, as_matroid, no_limits
 from ..outer.loop import Record
 from ..problem import Problem
 from ..result import Parts, Result, Status
-from ..solve import _Prover, solve_support
 
 Ints = NDArray[np.int64]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
+from ..api import solve_problem
 from ..geometry.matrices import Gram
 from ..problem import Problem
 from ..result import Result
-from ..solve import solve_problem
 from ._wrap import as_result, cost_of
 
 

@@ -17,12 +17,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .. import _checks, plotting
+from ..api import METHODS, solve_problem
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
 from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..outer.loop import Callback, Step
 from ..result import Result
-from ..solve import METHODS, solve_problem
 from . import reading, writing
 from .console import Debug, duration, errors, in_background, plain_errors, whole_file
 from .inputs import Inputs, build, read_inputs
