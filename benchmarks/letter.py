@@ -15,7 +15,7 @@ def run() -> Table:
         + ["objective, letter", "objective, default"],
         [],
     )
-    compiled, never_worse = [], True
+    compiled, allowed, scans, never_worse = [], [], [], True
     for kernel in ("RBF", "IMQ"):
         cost, grams, _ = paper_problem(kernel)
         for budget in (100, 250):
@@ -24,6 +24,8 @@ def run() -> Table:
             letter, theirs = best_time(lambda p=problem, k=budget: _letter(p, k), 2)
             numpy, value = best_time(lambda c=cost, g=grams, k=budget: _letter_in_numpy(c, g, k), 0)
             compiled.append(letter / default)
+            allowed.append(letter / 300 / len(ours.path))
+            scans.append(best_time(cost.min, 50)[0])
             never_worse &= ours.value <= theirs.value * (1.0 + 1e-12) and ours.value <= value * (1.0 + 1e-12)
             table.rows.append(
                 [kernel, budget, seconds(numpy), seconds(letter), seconds(default)]
@@ -31,6 +33,12 @@ def run() -> Table:
             )
     table.claim(
         f"at least 300 times faster than the letter, compiled (least: {min(compiled):.0f})", min(compiled) >= 300
+    )
+    table.notes.append(
+        "Why not: an iteration of the compiled letter multiplies by a matrix of at most K rows that stays in the cache. "
+        f"300 times faster would leave {min(allowed) * 1e6:.1f} to {max(allowed) * 1e6:.1f} µs a step, and one look at "
+        f"all pairs, `C.min()` in NumPy, takes {min(scans) * 1e6:.1f} µs. The lowest ratio is where the exchanges at "
+        "the end lower the objective by one per cent, which costs three times the plan."
     )
     table.claim("the objective is never worse", never_worse)
     return table

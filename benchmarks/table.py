@@ -12,6 +12,7 @@ class Table:
     columns: list[str]
     rows: list[list[Any]]
     claims: list[tuple[str, bool]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def claim(self, text: str, holds: bool) -> None:
         self.claims.append((text, bool(holds)))
@@ -20,6 +21,7 @@ class Table:
         lines = [f"### {self.title}", "", "| " + " | ".join(self.columns) + " |", "|" + "---|" * len(self.columns)]
         lines += ["| " + " | ".join(map(str, row)) + " |" for row in self.rows]
         lines += ["", *(f"- {'holds' if holds else 'DOES NOT HOLD'}: {text}" for text, holds in self.claims)]
+        lines += ["", *self.notes] if self.notes else []
         return "\n".join(lines)
 
 
