@@ -35,7 +35,7 @@ def run() -> Table:
         f"at least 300 times faster than the letter, compiled (least: {min(compiled):.0f})", min(compiled) >= 300
     )
     table.notes.append(
-        "Why not: an iteration of the compiled letter multiplies by a matrix of at most K rows that stays in the cache. "
+        "Why not: an iteration of the compiled letter multiplies by a matrix of at most K rows that fits the cache. "
         f"300 times faster would leave {min(allowed) * 1e6:.1f} to {max(allowed) * 1e6:.1f} µs a step, and one look at "
         f"all pairs, `C.min()` in NumPy, takes {min(scans) * 1e6:.1f} µs. The lowest ratio is where the exchanges at "
         "the end lower the objective by one per cent, which costs three times the plan."
