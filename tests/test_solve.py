@@ -1,5 +1,6 @@
 """The functions that users call: optima of other solvers, invariances, kinds of arrays, odd shapes."""
 
+import pickle
 import warnings
 from dataclasses import replace
 from itertools import pairwise
@@ -602,3 +603,49 @@ def test_an_instance_is_what_it_says():
     """The shared test problems reach the package as they reach the oracles."""
     case = Instance(np.ones((2, 3)), np.ones(2), np.ones(3), np.eye(2), np.eye(3), (1.0, 2.0), 0.5)
     assert case.problem().value(np.array([0]), np.array([1]), np.array([2.0])) == case.value([[0, 2.0, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("large", [1e12, 1e13, np.inf])
+def test_one_large_cost_switches_nothing_off(large):
+    """A pair too dear to be used is as good as a forbidden one, however dear it is."""
+    C = np.random.default_rng(0).random((6, 6))
+    C[0, 0] = large
+    result = st.solve(C, unbalanced=10.0)
+    C[0, 0] = np.inf
+    assert result.value == pytest.approx(st.solve(C, unbalanced=10.0).value, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", [1312, 1981])
+def test_a_polish_that_needs_room_ends(seed):
+    """A factor that is nearly full grows when an exchange needs a place, and the polish comes to an end."""
+    rng = np.random.default_rng(seed)
+    m, n = int(rng.integers(5, 11)), int(rng.integers(8, 25))
+    k = int(rng.integers(3, m))
+    x, y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)) + 0.5
+    weight, reg = float(rng.choice([10.0, 100.0])), float(10 ** rng.uniform(-1.5, 1))
+    problem = st.Problem.from_points(x, y, normalize_cost=True, unbalanced=weight, reg=reg, kernels=st.IMQv2("median"))
+    result = st.solve_problem(problem, budget=st.PerColumn(k), gap_tol=1e-12)
+    assert np.bincount(result.cols, minlength=n).max() <= k
+    assert result.gap >= -1e-12
+
+
+def test_a_stop_in_the_polish_is_a_stop():
+    """A callback that says stop among the exchanges ends the solve, and the status says so."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 1.0
+    options = {"budget": st.PerColumn(2), "kernels": "imq-v2", "reg": 0.1}
+    building = len(st.solve_sample(x, y, polish=False, **options).path)
+    assert len(st.solve_sample(x, y, **options).path) > building
+    calls = []
+    result = st.solve_sample(x, y, callback=lambda step: calls.append(step) or len(calls) > building, **options)
+    assert result.status is st.Status.STOPPED
+    assert len(calls) == building + 1
+
+
+def test_a_result_survives_pickling():
+    """Sent to another process and back, a result has its plan, its path and its proof."""
+    result = st.solve(np.random.default_rng(1).random((6, 5)), budget=5, reg=0.1)
+    copy = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(copy.plan, result.plan)
+    assert copy.gap == result.gap
+    assert copy.path.plan_at(3).value == result.path.plan_at(3).value
