@@ -102,9 +102,10 @@ def test_groups_that_cross_are_not_nested(parts):
 
 def test_nested_groups_are_accepted():
     """Columns inside halves inside the whole plan; a row and the plan; on one row even rows and columns."""
-    st.Laminar(st.PerColumn(1), st.Partition(HALVES, 3), st.Uniform(5)).limits(SHAPE)
-    st.Laminar(st.PerRow(1), st.Uniform(5)).limits(SHAPE)
-    st.Laminar(st.PerRow(3), st.PerColumn(1)).limits((1, 4))
+    three = st.Laminar(st.PerColumn(1), st.Partition(HALVES, 3), st.Uniform(5)).limits(SHAPE)
+    assert (three.total, len(three.labels), three.cols.max()) == (5, 1, 1)
+    assert st.Laminar(st.PerRow(1), st.Uniform(5)).limits(SHAPE).total == 5
+    assert st.Laminar(st.PerRow(3), st.PerColumn(1)).limits((1, 4)).most == 3
 
 
 def test_a_budget_with_one_method_works_together_with_one_that_counts():
