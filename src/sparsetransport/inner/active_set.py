@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
+from .._jit import kernel, shared
 from . import _cholesky
 from ._cholesky import Floats
 
@@ -35,6 +35,7 @@ class Factor(NamedTuple):
     scratch: Floats  # (3, capacity)
 
 
+@shared
 def new_factor(capacity: int) -> Factor:
     """An empty factor with room for ``capacity`` entries."""
     stride = capacity + 8 if capacity % 64 == 0 else capacity  # a power-of-two stride fights over few cache sets

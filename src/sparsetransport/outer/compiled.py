@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, small_kernel
+from .._jit import kernel, shared, small_kernel
 from ..geometry._entries import (
     BLOCK,
     Cost,
@@ -79,6 +79,7 @@ class Trace(NamedTuple):
     steps: Ints  # (2,) steps, departures
 
 
+@shared
 def new_trace(steps: int, capacity: int) -> Trace:
     """Room for ``steps`` additions. Every departure follows an addition or one of ``capacity`` entries at the start."""
     return Trace(
@@ -91,6 +92,7 @@ def new_trace(steps: int, capacity: int) -> Trace:
     )
 
 
+@shared
 def new_work(data: Data, capacity: int, left: Ints) -> Work:
     """The empty plan with room for ``capacity`` entries, and with the capacities ``left``."""
     m, n = data.base_r.size, data.base_c.size

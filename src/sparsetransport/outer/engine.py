@@ -39,7 +39,7 @@ class Engine:
         m, n = problem.shape
         weight_a, weight_b = problem.unbalanced
         r, c = problem.base
-        room = min(self.limits.most + 1, 2 * (m + n), 1024)
+        room = room_for(self.limits)
         self.data = Data(
             problem.cost.compiled,
             problem.gram_a.compiled(2.0 * weight_a, room + SPARE_COLUMNS),
@@ -131,6 +131,11 @@ class Engine:
             room = 2 * len(factor.mass)
             larger = compiled.new_work(self.data, room, self.work.left)
             self.work = larger._replace(factor=enlarge(factor, room))
+
+
+def room_for(limits: Limits) -> int:
+    """How many entries to make room for at first."""
+    return min(limits.most + 1, 2 * (len(limits.rows) + len(limits.cols)), 1024)
 
 
 def _enlarge_gram(gram: Gram) -> Gram:
