@@ -1,11 +1,11 @@
 import itertools
-import os
 import pickle
 import signal
 import sys
 
 import numpy as np
 import pytest
+from dying import DiesOnce
 from hypothesis import given
 from hypothesis import strategies as some
 from strategies import instances
@@ -187,7 +187,9 @@ def bad_batch():
 
 
 def test_a_bad_problem_names_its_index():
-    with pytest.raises(st.ProblemError, match=r"problems\[1\]: C must be finite or \+inf, got nan at \(0, 0\)") as caught:
+    with pytest.raises(
+        st.ProblemError, match=r"problems\[1\]: C must be finite or \+inf, got nan at \(0, 0\)"
+    ) as caught:
         st.solve_batch(bad_batch(), budget=2)
     assert caught.value.index == 1
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
@@ -237,19 +239,6 @@ def test_bad_options_are_errors_before_any_work(options, message):
 def test_the_bar_is_quiet_without_a_terminal(capfd):
     assert len(st.solve_batch(mixed(5), budget=3, progress=True)) == 5
     assert capfd.readouterr() == ("", "")
-
-
-class DiesOnce:
-    """A budget that, asked for the plan of one shape, takes its process along; but only the first time."""
-
-    def __init__(self, shape, marker):
-        self.shape, self.marker = shape, marker
-
-    def __call__(self, m, n):
-        if (m, n) == self.shape and not self.marker.exists():
-            self.marker.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return min(m, n)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
