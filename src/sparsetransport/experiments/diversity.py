@@ -74,9 +74,9 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
         "Costs are divided by the largest one, as throughout the paper. The paper does not say how the 10 + 10 points "
         f"were drawn: here both sides are standard normal, and the second is moved by ({SHIFT:g}, {SHIFT:g}), as the "
         "second circles are.",
-        "How they are drawn decides the outcome: the ordering is that of two sides far apart. Moved by (2, 2) only, all "
-        "methods reach nearly the same. Where both are uniform in one square, the optimum without a budget often has "
-        "fewer than K links, and ours then uses no more than those and reaches fewer points.",
+        "How they are drawn decides the outcome: the ordering is that of two sides far apart. Moved by (2, 2) only, "
+        "all methods reach nearly the same. Where both are uniform in one square, the optimum without a budget often "
+        "has fewer than K links, and ours then uses no more than those and reaches fewer points.",
         "SSOT keeps the marginals exactly, so that its plan has at least as many links as a side has points; the "
         "paper's figure has only K of them, which the K heaviest links stand for here. On a single draw these often "
         "share no end either: the differences are small, and only many draws can show them.",
