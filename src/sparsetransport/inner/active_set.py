@@ -56,8 +56,9 @@ def copy_factor(source: Factor, destination: Factor) -> None:
     """Make ``destination`` (at least as large) the same as ``source``, scratch aside."""
     size = source.size[0]
     for j in range(size):
-        for i in range(j, size):
-            destination.upper[j, i] = source.upper[j, i]
+        old, new = source.upper[j, j:size], destination.upper[j, j:size]
+        for i in range(old.size):
+            new[i] = old[i]
         destination.target[j] = source.target[j]
         destination.mass[j] = source.mass[j]
         destination.label[0, j] = source.label[0, j]
