@@ -42,8 +42,9 @@ class Engine:
         weight_a, weight_b = problem.unbalanced
         r, c = problem.base
         room = room_for(self.limits)
+        pooled, cost = m * n >= POOL_FROM, problem.cost.compiled
         self.data = Data(
-            problem.cost.compiled,
+            cost if pooled else cost._replace(matrix=cost.matrix.copy()),
             problem.gram_a.compiled(2.0 * weight_a, room + SPARE_COLUMNS),
             problem.gram_b.compiled(2.0 * weight_b, room + SPARE_COLUMNS),
             r,
@@ -51,7 +52,7 @@ class Engine:
             problem.reg,
             tol * problem.scale,
             self.limits.labels,
-            m * n >= POOL_FROM,
+            pooled,
         )
         self.work = compiled.new_work(self.data, room, self.limits.flat)
 
