@@ -206,3 +206,35 @@ def test_a_start_with_a_pair_forbidden_since_leaves_it_out():
     result = st.solve(C, budget=3, unbalanced=50.0, start=earlier)
     assert (1, 1) not in set(zip(result.rows.tolist(), result.cols.tolist(), strict=True))
     assert np.isfinite(result.value)
+
+
+# --- tight budgets ---------------------------------------------------------------------------------------------------
+
+
+def test_two_crossed_entries_are_exchanged_together():
+    """The free pair is taken first, which leaves the dear one; no single exchange keeps the marginals."""
+    C = np.array([[0.0, 0.1], [0.1, 5.0]])
+    for budget in (2, st.PerColumn(1), st.PerRow(1) & st.PerColumn(1), st.Partition(np.zeros((2, 2), int), 2)):
+        result = st.solve(C, budget=budget, unbalanced=100.0)
+        assert sorted(zip(result.rows.tolist(), result.cols.tolist(), strict=True)) == [(0, 1), (1, 0)]
+    groups = st.Partition(np.array([[0, 1], [1, 0]]), [2, 1])  # crossed pairs share a group with room for one
+    kept = st.solve(C, budget=groups, unbalanced=100.0)
+    assert sorted(zip(kept.rows.tolist(), kept.cols.tolist(), strict=True)) != [(0, 1), (1, 0)]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_one_link_a_point_is_near_the_best_assignment(lazy):
+    """With uniform masses, hard marginals and n links the best plan is an assignment, which SciPy finds exactly."""
+    from scipy.optimize import linear_sum_assignment
+
+    ratios, greedy = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+        problem = st.Problem.from_points(x, y, kernels=st.Delta(), unbalanced=1e4, lazy=lazy)
+        C = st.cost_matrix(x, y)
+        best = C[linear_sum_assignment(C)].sum() / 20.0
+        ratios.append(st.solve_problem(problem, budget=20).value / best)
+        greedy.append(st.solve_problem(problem, budget=20, polish=False).value / best)
+    assert min(ratios) > 0.99
+    assert np.mean(ratios) < 1.1 < 1.5 < np.mean(greedy)

@@ -15,7 +15,7 @@ from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry
 from ..matroids import Limits
 from ..problem import Problem
 from .compiled import FULL, OPTIMAL, Data, Trace, Work, grow, new_trace, new_work, start_afresh, wants_more
-from .engine import CHUNK, POLISH_SHARE, POOL_FROM, room_for
+from .engine import CHUNK, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
 from .swaps import swap_pass
 
 CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL: the optimum without a budget; left to the caller
@@ -180,7 +180,7 @@ def _run(data: Data, work: Work, spare: Work, trace: Trace, polish: bool) -> int
     code = grow(data, work, trace, effort, np.inf)
     if code != FULL and code != OPTIMAL:
         return UNFINISHED
-    allowed = effort[0] * (1.0 + POLISH_SHARE) + 1e6
+    allowed = effort[0] * (1.0 + POLISH_SHARE) + POLISH_FREE
     accepted = 1 if polish else 0
     while accepted != 0 and effort[0] < allowed:
         accepted = swap_pass(data, work, spare, trace, effort, min(allowed, effort[0] + 10.0 * CHUNK))

@@ -327,7 +327,9 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
         if counted and work.left[1 + i] <= 0:
             continue
         value = cost_entry(data.cost, i, j) + work.r[i]
-        if value < smallest and not _holds(work, i, j) and (not counted or is_free(work.left, data.labels, i, j)):
+        if value >= smallest or holds(work.head, work.link, work.factor.label[1], i, j):
+            continue
+        if not counted or is_free(work.left, data.labels, i, j):
             smallest, row = value, i
     return row
 
@@ -551,7 +553,9 @@ def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: flo
         for k in range(rows.size):
             i, j = rows[k], cols[k]
             gradient = cost_entry(data.cost, i, j) + work.r[i] + work.c[j]
-            if gradient < value and is_free(work.left, data.labels, i, j) and not _holds(work, i, j):
+            if gradient >= value or holds(work.head, work.link, work.factor.label[1], i, j):
+                continue
+            if is_free(work.left, data.labels, i, j):
                 value, place = gradient, k
         if not value < -data.tol:
             return OPTIMAL
@@ -564,11 +568,11 @@ def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: flo
 
 
 @kernel
-def _holds(work: Work, i: int, j: int) -> bool:
-    """Is the pair in the support? Asks the lists of the last ``refresh``."""
-    t = work.head[i]
-    while t >= 0 and work.factor.label[1, t] != j:
-        t = work.link[t]
+def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
+    """Is the pair in the support? Asks the lists that ``refresh`` made."""
+    t = head[i]
+    while t >= 0 and columns[t] != j:
+        t = link[t]
     return t >= 0
 
 

@@ -22,7 +22,8 @@ STEPS = 4096  # steps between two looks
 POOL_FROM = 250_000  # pairs; smaller plans are scanned at every step
 SPARE_COLUMNS = 256  # of a lazy Gram matrix: the swaps look at pairs in new rows and columns
 _SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
-POLISH_SHARE = 2.0  # operations of the polish for one of the building, unless a gap is asked for
+POLISH_SHARE = 4.0  # operations of the polish for one of the building, unless a gap is asked for,
+POLISH_FREE = 2e6  # and so many on top
 
 
 class Engine:
@@ -100,7 +101,7 @@ class Engine:
 
     def polish(self, *, thorough: bool) -> None:
         """Exchange entries until a pass changes nothing; within a share of the work so far unless ``thorough``."""
-        allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + 1e6
+        allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + POLISH_FREE
         accepted = 1
         while accepted and not self.stopped and self.effort[0] < allowed:
             self._enlarge(entries=accepted < 0)

@@ -8,6 +8,10 @@ the Schur complement of ``e``, dropping ``t`` and adding ``e`` changes the objec
 
 as long as no other entry turns negative, and by more if one does. So only exchanges for which this is negative are
 tried, best first, each by exact solves; the first that lowers the objective stays.
+
+Where the budget is tight, two entries ``(i, j)`` and ``(k, l)`` may be crossed: ``(i, l)`` and ``(k, j)`` would do the
+same for less, but no exchange of a single entry leads there, since it would spoil a marginal. So the two are exchanged
+together; their masses times ``C_il + C_kj - C_ij - C_kl`` is about what that brings.
 """
 
 from typing import NamedTuple
@@ -16,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._jit import kernel
-from ..geometry._entries import Floats, Ints
+from ..geometry._entries import Floats, Ints, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
@@ -31,6 +35,7 @@ from .compiled import (
     diagonal,
     find_row,
     grow,
+    holds,
     log,
     refresh,
     scan_columns,
@@ -39,6 +44,7 @@ from .compiled import (
 )
 
 WORSE, BETTER = 100, 101
+NONE = -1
 WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan
 
 
@@ -105,21 +111,24 @@ def _loss(factor: Factor, inverse: Floats, t: int, effort: Floats) -> float:
 
 
 class Exchanges(NamedTuple):
-    """What could be exchanged: one or two entries (by label), a pair, and the estimated change of the objective."""
+    """What could be exchanged: one or two entries for one or two pairs, and the estimated change of the objective.
 
-    out: Ints  # (room, 2) labels of entries, ``row * n + column``; -1: none
-    into: Ints  # (room, 2) rows and columns of pairs
+    Both are given by labels, ``row * n + column``; -1: none.
+    """
+
+    out: Ints  # (room, 2)
+    into: Ints  # (room, 2)
     change: Floats  # (room,)
     size: Ints  # (1,)
 
 
 @kernel
-def _write(found: Exchanges, first: int, second: int, i: int, j: int, change: float) -> None:
+def _write(found: Exchanges, first: int, second: int, new: int, other: int, change: float) -> None:
     """Note an exchange, if there is room."""
     k = found.size[0]
     if k < found.change.size:
         found.out[k, 0], found.out[k, 1] = first, second
-        found.into[k, 0], found.into[k, 1] = i, j
+        found.into[k, 0], found.into[k, 1] = new, other
         found.change[k] = change
         found.size[0] = k + 1
 
@@ -129,7 +138,7 @@ def _one_for_one(
     data: Data, work: Work, i: int, j: int, wish: float, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
     """Exchanges of the pair for one entry that holds the capacity it needs."""
-    factor, size = work.factor, work.factor.size[0]
+    factor, size, n = work.factor, work.factor.size[0], data.base_c.size
     response = factor.scratch[1]
     schur = -1.0
     for t in range(size):
@@ -143,7 +152,7 @@ def _one_for_one(
         pull = wish + response[t] * mass / inverse[t]
         change = loss - pull * pull / (2.0 * (schur + response[t] * response[t] / inverse[t]))
         if pull > 0.0 and change < 0.0:
-            _write(found, row * data.base_c.size + column, -1, i, j, change)
+            _write(found, row * n + column, NONE, i * n + j, NONE, change)
 
 
 @kernel
@@ -163,7 +172,39 @@ def _one_for_two(
         if column == j and loss < loss_b:
             least_b, loss_b = row * n + column, loss
     if least_a >= 0 and least_b >= 0:
-        _write(found, least_a, least_b, i, j, loss_a + loss_b - wish * wish / (2.0 * diagonal(data, i, j)))
+        change = loss_a + loss_b - wish * wish / (2.0 * diagonal(data, i, j))
+        _write(found, least_a, least_b, i * n + j, NONE, change)
+
+
+@kernel
+def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> None:
+    """For every entry the crossed one with which it is best exchanged."""
+    factor, size, n = work.factor, work.factor.size[0], data.base_c.size
+    label, mass, own = factor.label, factor.mass, factor.scratch[0]
+    chosen = np.full(size, -1)
+    for t in range(size):
+        own[t] = cost_entry(data.cost, label[0, t], label[1, t])
+    for t in range(size):
+        i, j = label[0, t], label[1, t]
+        least, partner = 0.0, -1
+        for s in range(size):
+            k, l = label[0, s], label[1, s]
+            if k == i or l == j:
+                continue
+            saved = cost_entry(data.cost, i, l) + cost_entry(data.cost, k, j) - own[t] - own[s]
+            change = saved * min(mass[t], mass[s])
+            if change >= least or holds(work.head, work.link, label[1], i, l):
+                continue
+            if not holds(work.head, work.link, label[1], k, j):
+                least, partner = change, s
+        chosen[t] = partner
+        if partner < 0 or least >= -data.tol * mass[t] or (partner < t and chosen[partner] == t):
+            continue
+        k, l = label[0, partner], label[1, partner]
+        if k < i:  # the same exchange has one form, whichever entry asks for it
+            i, j, k, l = k, l, i, j
+        _write(found, i * n + j, k * n + l, i * n + l, k * n + j, least)
+    effort[0] += 2.0 * size * size
 
 
 @kernel
@@ -185,6 +226,7 @@ def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: fl
             _one_for_two(data, work, i, j, wish[j], inverse, found, effort)
         else:
             _one_for_one(data, work, i, j, wish[j], inverse, found, effort)
+    _two_for_two(data, work, found, effort)
 
 
 @kernel
@@ -214,9 +256,12 @@ def _position(factor: Factor, n: int, label: int) -> int:
 @kernel
 def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
     """Is the exchange still one, after others were made?"""
-    if _position(factor, n, into[0] * n + into[1]) >= 0 or _position(factor, n, out[0]) < 0:
-        return False
-    return out[1] < 0 or _position(factor, n, out[1]) >= 0
+    for side in range(2):
+        if out[side] != NONE and _position(factor, n, out[side]) < 0:
+            return False
+        if into[side] != NONE and _position(factor, n, into[side]) >= 0:
+            return False
+    return True
 
 
 @kernel
@@ -224,27 +269,32 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
     """Carry the exchange out: ``BETTER``, or ``WORSE`` or ``NEEDS_ROOM``, and the caller restores."""
     factor, n = work.factor, data.base_c.size
     before = gain(factor)
-    both = out[1] >= 0
-    for side in range(2 if both else 1):
-        position = _position(factor, n, out[side])
+    for side in range(2):
+        position = _position(factor, n, out[side]) if out[side] != NONE else -1
         if position >= 0:  # dropping the first may have emptied the second
             drop(factor, position)
             log(data, work, trace)
-    i, j = into[0], into[1]
-    couple(data, work, i, j)
-    gradient = slope(data, i, j)
-    for t in range(factor.size[0]):
-        gradient += factor.coupling[t] * factor.mass[t]
-    effort[0] += 6.0 * factor.size[0] * factor.size[0]
-    if gradient >= -data.tol or not is_free(work.left, data.labels, i, j):
-        return WORSE
-    size = factor.size[0]
-    code = add_and_log(data, work, i, j, trace)
-    if code != SOLVED:
-        return NEEDS_ROOM if code == NEEDS_ROOM else WORSE
-    departed = factor.size[0] <= size
+    expected = factor.size[0]
+    for side in range(2):
+        if into[side] == NONE:
+            continue
+        i, j = into[side] // n, into[side] % n
+        couple(data, work, i, j)
+        gradient = slope(data, i, j)
+        for t in range(factor.size[0]):
+            gradient += factor.coupling[t] * factor.mass[t]
+        effort[0] += 6.0 * factor.size[0] * factor.size[0]
+        if gradient >= -data.tol or not is_free(work.left, data.labels, i, j):
+            return WORSE
+        if trace.steps[0] == trace.gain.size:
+            return WORSE
+        code = add_and_log(data, work, i, j, trace)
+        if code != SOLVED:
+            return NEEDS_ROOM if code == NEEDS_ROOM else WORSE
+        expected += 1
     enough = before + 1e-12 * abs(before)
-    if gain(factor) <= enough and not both and not departed:
+    spare = factor.size[0] < expected or (out[1] != NONE and into[1] == NONE)
+    if gain(factor) <= enough and not spare:
         return WORSE
     start_afresh(work)
     if grow(data, work, trace, effort, limit) == NEEDS_ROOM:
@@ -259,7 +309,7 @@ def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
     ``spare`` is a second state.
     """
     refresh(data, work)
-    room = WIDTH * work.factor.size[0] + 4 * data.base_c.size
+    room = (WIDTH + 1) * work.factor.size[0] + 4 * data.base_c.size
     found = Exchanges(
         np.empty((room, 2), np.int64), np.empty((room, 2), np.int64), np.empty(room), np.zeros(1, np.int64)
     )
