@@ -14,6 +14,7 @@ from .outer.residual import Residual, ResidualGreedy
 from .outer.stochastic import StochasticOMP
 from .problem import Problem
 from .result import Certificate, Path, Result, Status
+from .shared import SharedCertificate, SharedResult, solve_shared
 
 __version__ = "0.1.0"
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "Residual",
     "ResidualGreedy",
     "Result",
+    "SharedCertificate",
+    "SharedResult",
     "SparseTransportWarning",
     "Status",
     "Step",
@@ -50,5 +53,6 @@ __all__ = [
     "solve",
     "solve_problem",
     "solve_sample",
+    "solve_shared",
     "solve_support",
 ]
