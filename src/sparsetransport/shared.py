@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats
-from .api import _pairs, _Prover, _require_inside, _result
+from .api import _Prover, _result
 from .matroids import Counting, Limits, Matroid, Pair, as_matroid, free, no_limits
 from .outer.loop import Callback, Outcome, Record, as_arrays
 from .outer.shared_support import SharedOutcome, SharedSupport, cores
@@ -146,8 +146,8 @@ def solve_shared(
     budget: int | Matroid | None = None,
     weights: Any = None,
     *,
-    fixed: Sequence[Pair] | None = None,
-    start: Sequence[Pair] | Result | None = None,
+    fixed: Any = None,
+    start: Any = None,
     polish: bool = True,
     tol: float = 1e-13,
     n_jobs: int | None = None,
@@ -173,9 +173,9 @@ def solve_shared(
         At most so many links in all, or any other budget, as in `solve`. None: as many as help.
     weights : array of shape (z,), optional
         How much each scenario counts; positive. 1/z each by default.
-    fixed : list of pairs, optional
+    fixed : list of pairs, or int array of shape (k, 2), optional
         Links that are there already. They count in the budget and stay, whether they are used or not.
-    start : list of pairs or Result, optional
+    start : list of pairs, int array of shape (k, 2), Result or SharedResult, optional
         Begin with these links; those that are not used are dropped.
     polish : bool
         Exchange links for better ones at the end.
@@ -207,8 +207,9 @@ def solve_shared(
     shares = _checked_weights(weights, len(scenarios))
     matroid = as_matroid(budget)
     limits = matroid.limits(shape) if isinstance(matroid, Counting) else no_limits(shape)
-    there, first = _pairs(fixed), _pairs(start)
-    _require_inside(there + first, shape)
+    there, first = _named_pairs("fixed", fixed), _named_pairs("start", start)
+    for name, links in (("fixed", there), ("start", first)):
+        _require_inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
     threads = cores() if n_jobs is None else _checks.positive_int("n_jobs", n_jobs)
     if callback is not None and not callable(callback):
@@ -255,6 +256,22 @@ def _restricted(provers: list[_Prover], weights: Floats, rows: Ints, cols: Ints,
     engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), [])
     outcome = engine.outcome(Status.GIVEN)
     return _wrap(outcome, [_Prover(one, limits, 1e-13) for one in problems], weights)
+
+
+def _named_pairs(name: str, pairs: Any) -> list[Pair]:
+    """Pairs as the user gave them, each once."""
+    if isinstance(pairs, Result):
+        pairs = np.stack([pairs._parts.rows, pairs._parts.cols], axis=1)
+    array = pairs.links if isinstance(pairs, SharedResult) else np.asarray([] if pairs is None else pairs)
+    if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
+        raise TypeError(f"{name} must be a list of pairs of ints, got {pairs!r}")
+    return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
+
+
+def _require_inside(name: str, pairs: list[Pair], shape: tuple[int, int]) -> None:
+    for pair in pairs:
+        if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
+            raise ValueError(f"{name} must hold pairs of a plan of shape {shape}, got {pair}")
 
 
 def _checked_problems(problems: Sequence[Problem]) -> list[Problem]:

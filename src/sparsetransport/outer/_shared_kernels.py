@@ -311,23 +311,48 @@ def _losses(factor: Factor, support: Support, weight: float, loss: Floats) -> No
         loss[k] += weight * factor.mass[position] ** 2 / (2.0 * inverse)
 
 
+@small_kernel
+def _square(value: float, weight: float, tol: float) -> float:
+    value = value if value < -tol else 0.0
+    return weight * value * value
+
+
 @kernel
 def _add_squares(line: Floats, row: Floats, shift: float, c: Floats, weight: float, tol: float) -> None:
     """``line += weight max(0, -(row + shift + c))^2``; a loop of its own, since only so it vectorises."""
     for j in range(line.size):
-        value = row[j] + shift + c[j]
-        value = value if value < -tol else 0.0
-        line[j] += weight * value * value
+        line[j] += _square(row[j] + shift + c[j], weight, tol)
+
+
+@kernel
+def _add_four(line: Floats, row: Floats, shift: Floats, c: Floats, weight: Floats, tol: Floats) -> None:
+    """The same for four scenarios at once, so that ``line`` and ``row`` are read a quarter as often."""
+    c0, c1, c2, c3 = c[0], c[1], c[2], c[3]
+    s0, s1, s2, s3 = shift[0], shift[1], shift[2], shift[3]
+    w0, w1, w2, w3 = weight[0], weight[1], weight[2], weight[3]
+    t0, t1, t2, t3 = tol[0], tol[1], tol[2], tol[3]
+    for j in range(line.size):
+        cost = row[j]
+        first = _square(cost + s0 + c0[j], w0, t0) + _square(cost + s1 + c1[j], w1, t1)
+        line[j] += first + _square(cost + s2 + c2[j], w2, t2) + _square(cost + s3 + c3[j], w3, t3)
 
 
 @kernel
 def accumulate(score: Floats, group: Group, first: int, weights: Floats, r: Floats, c: Floats) -> None:
     """Add the squares of a group's scenarios to the scores (rows, n) of the rows from ``first`` on."""
     block = cost_block(group.cost, first, first + score.shape[0])
+    members, tol = group.members, group.tol
+    whole = members[members.size - 1] - members[0] + 1 == members.size  # one after the other, as slices need them
     for i in range(score.shape[0]):
-        for k in range(group.members.size):
-            s = group.members[k]
-            _add_squares(score[i], block[i], r[s, first + i], c[s], weights[s], group.tol[k])
+        k = 0
+        while whole and k + 4 <= members.size:
+            s = members[k]
+            some = slice(s, s + 4)
+            _add_four(score[i], block[i], r[some, first + i], c[some], weights[some], tol[k : k + 4])
+            k += 4
+        for rest in range(k, members.size):
+            s = members[rest]
+            _add_squares(score[i], block[i], r[s, first + i], c[s], weights[s], tol[rest])
 
 
 @kernel

@@ -172,7 +172,7 @@ def scenario_weights(weights: Any, count: int) -> Floats:
         raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
     if array.min() <= 0.0:
         raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
-    return array / array.sum()
+    return np.asarray(array / array.sum())
 
 
 def pairs(name: str, links: Any, shape: tuple[int, int]) -> Ints:
