@@ -9,13 +9,14 @@ from scipy.optimize import minimize
 from .. import _checks
 from .._checks import Floats
 from .._jit import kernel
+from ..api import _Prover
 from ..matroids import Uniform
 from ..outer.loop import Record
 from ..outer.shared_support import SharedOutcome
 from ..problem import Problem
 from ..result import Status
 from ..shared import SharedResult, _checked_problems, _checked_weights, _wrap
-from ._wrap import Dense, _Prover, dense
+from ._wrap import Dense, dense
 
 
 class _State(NamedTuple):
