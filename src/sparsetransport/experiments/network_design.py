@@ -105,10 +105,9 @@ def run(
     for normalised in (True, False):
         markets = [flexibility.synthetic(seed + k, size=size, normalised=normalised) for k in range(seeds)]
         for published in (True, False):
-            which = (
-                f"{'normalised' if normalised else 'upstream'} points, {'as published' if published else 'held out'}"
-            )
-            progress.step(which)
+            points, judged = "normalised" if normalised else "upstream", "as published" if published else "held out"
+            which = f"{points} points, {judged}"
+            started = time.perf_counter()
             chosen = [market.as_published() for market in markets] if published else markets
             found[normalised, published] = _measure(
                 chosen, budgets, max_iter=max_iter, gsot_iter=gsot_iter, tell=partial(_tell, progress, which)
