@@ -194,13 +194,14 @@ def _split(market: Market, count: int, eps: float | None, max_iter: int) -> Ints
     """
     assert market.points is not None
     grams = [_gram(points) for points in market.points]
-    total = np.zeros(market.profit.shape)
+    total = np.zeros_like(market.profit)
+    products = len(market.train[0])
     for demand in market.train:
         problem = Problem.from_matrices(market.profit, market.supply, demand, kernels=tuple(grams), unbalanced=100.0)
         plan = algorithm_1(problem, max(count // len(market.train), 1), eps=eps, max_iter=max_iter)
         total[plan.rows, plan.cols] += plan.mass
     order = np.argsort(total, axis=None)[::-1][:count]
-    return np.stack(np.divmod(order, total.shape[1]), axis=1)
+    return np.stack(np.divmod(order, products), axis=1)
 
 
 def _gram(points: Any) -> Any:
@@ -278,7 +279,7 @@ def _claims(
         for count, least in ((counts[1], 0.98), (counts[2], 0.999)):
             text = f"{method}, held out: l = {count} earns at least {100 * least:g} % of full flexibility"
             report.claim(f"{text} ({100 * share[count]:.2f} %)", share[count] >= least)
-    ratios = [np.mean(cells[GSOT, k].seconds) / np.mean(cells[SHARED, k].seconds) for k in budgets]
+    ratios = [float(np.mean(cells[GSOT, k].seconds) / np.mean(cells[SHARED, k].seconds)) for k in budgets]
     text = f"the shared support is found at least {GOAL:.0f} times faster than GSOT's, which is compiled here too"
     report.claim(f"{text} ({', '.join(f'{ratio:.0f}' for ratio in ratios)} times)", min(ratios) >= GOAL)
 

@@ -85,8 +85,8 @@ def draw_network(
             ax.text(x, heights[k], text, ha=side, va="center", fontsize=float(np.clip(300.0 / count, 5.0, 9.0)))
     ax.set(xlim=(-0.35, 1.35) if max(m, n) <= _NAMES else (-0.08, 1.08), ylim=(1.04, -0.04))
     ax.set_axis_off()
-    there = f", {network.fixed} of them there already (dashed)" if network.fixed else ""
-    title = f"{len(network.links)} links from {m} plants to {n} products{there}"
+    there = f" ({network.fixed} there already, dashed)" if network.fixed else ""
+    title = f"{len(network.links)} links{there} from {m} plants to {n} products"
     ax.set_title(f"{title}\nwidth: expected flow", fontsize=10.5, loc="left")
 
 
