@@ -1,5 +1,6 @@
 """One set of links for many scenarios: `solve_shared` and what it gives back."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -90,14 +91,17 @@ class SharedResult:
     @cached_property
     def plans(self) -> list[Result]:
         """The plan of every scenario as a `Result` of its own, with the links that have mass in it."""
-        return [
-            _result(
-                Outcome(self.links[:, 0], self.links[:, 1], mass, self.status, (), Record(), True),
-                prover,
-                _checks.as_numpy,
-            )
-            for mass, prover in zip(self.mass, self._provers, strict=True)
-        ]
+        with warnings.catch_warnings():
+            if self.status is Status.BASELINE:  # nobody expects its masses to be optimal for our objective
+                warnings.simplefilter("ignore", _checks.ConvergenceWarning)
+            return [
+                _result(
+                    Outcome(self.links[:, 0], self.links[:, 1], mass, self.status, (), Record(), True),
+                    prover,
+                    _checks.as_numpy,
+                )
+                for mass, prover in zip(self.mass, self._provers, strict=True)
+            ]
 
     @cached_property
     def values(self) -> Floats:

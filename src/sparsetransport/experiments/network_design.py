@@ -291,15 +291,16 @@ def _claim_published(report: Report, cells: Cells, counts: Sequence[int]) -> Non
         for count, (mean, deviation) in zip(counts, numbers, strict=True):
             profits = cells[method, count].profits
             off = abs(float(np.mean(profits)) - mean)
-            if off > deviation + 5e-4:
-                outside.append(f"{method} at l = {count}: {np.mean(profits):.3f} for {mean:.3f} ± {deviation:.3f}")
+            if off > deviation + 5e-4:  # the paper's numbers are rounded
+                outside.append(f"{method} at l = {count}: {np.mean(profits):.4f} for {mean:.3f} ± {deviation:.3f}")
             if off > max(deviation, _deviation(profits)) + 5e-4:
                 beyond.append(f"{method} at l = {count}")
-    report.claim(
-        "the published protocol gives the paper's numbers within one standard deviation, the larger of the paper's and "
-        f"ours, in all {sum(map(len, PAPER.values()))} places" + (f" (not {', '.join(beyond)})" if beyond else ""),
-        not beyond,
+    places = sum(map(len, PAPER.values()))
+    text = f"the published protocol gives the paper's numbers within one standard deviation in all {places} places"
+    detail = (
+        f"in {places - len(outside)} within the paper's, in {places - len(beyond)} within the larger of its and ours"
     )
+    report.claim(f"{text} ({detail})", not outside)
     if outside:
         report.notes.append(f"Outside the paper's own standard deviation: {'; '.join(outside)}.")
 
@@ -328,11 +329,6 @@ def _real(report: Report, data: Path | None, seed: int, seeds: int, gsot_iter: i
         row += [100.0 * float(np.mean(cells[method, count].shares)) for method in (GSOT, SHARED, DESIGN)]
         table.rows.append(row)
     report.tables.append(table)
-    for name, count in ((DEDICATED, m), (CHAIN, 2 * m)):
-        ours, theirs = (float(np.mean(cells[method, count].profits)) for method in (DESIGN, name))
-        report.claim(
-            f"real data: design earns at least what the {name} does ({ours:.4f}, {theirs:.4f})", ours >= theirs
-        )
     first = markets[0]
     network = design(first.profit, first.supply, first.train, 2 * m, held_out=first.test)
     report.figures["network.png"] = draw(
@@ -397,7 +393,8 @@ _NOTES = [
     "leaves pairs without mass, of which most of their networks consist. Published runs did not seed the demand.",
     "GSOT is ADMM with α = 10, ρ = 1 and 300 iterations, its transport step solved by L-BFGS with the published "
     "tolerance of 1e-3: the balanced case of its authors' code, which the paper ran. At normalised points its plan is "
-    "the same for all plants, so that its links are all plants for the one to three products that earn most.",
+    "the same for all plants, so that its links are all plants for the one to three products that earn most. The logs "
+    "that the paper's authors published have 0.016, 0.030 and 0.046 for it.",
     f"Shared support is one solve_shared with λ1 = {STRENGTH:g} times the mean profit over the mean supply plus the "
     "mean demand, without polish; design tries three weights and two beginnings, keeps what earns most in the training "
     "scenarios, exchanges links, and spends those that are left on scenarios that vary more. Seconds: wall-clock, "
