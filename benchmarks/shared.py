@@ -59,6 +59,6 @@ def _large() -> Table:
     table.rows.append([len(shared.links), seconds(took), f"{shared.value:.6f}", f"{peak:.2f} GiB"])
     table.claim(f"{LINKS:,} links in minutes: {took / 60.0:.1f}", took < 600.0)
     table.notes.append(
-        "Peak memory is that of the whole process; the factors of the plans are most of it, the cost matrix is there once."
+        "Peak memory is that of the whole process. Most of it is the plans' factors; the cost matrix is there once."
     )
     return table

@@ -1,6 +1,9 @@
 """One set of links for many scenarios: exact plans on it, budgets kept, bounds that hold, the same from any thread."""
 
 import itertools
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -310,3 +313,20 @@ def test_a_fixed_link_must_not_be_forbidden():
     C = np.array([[0.0, np.inf], [0.0, 0.0]])
     with pytest.raises(ValueError, match=r"forbidden pair, got \(0, 1\) with cost inf in scenario 0"):
         st.solve_shared([st.Problem.from_matrices(C, unbalanced=1.0)], 2, fixed=[(0, 1)])
+
+
+def test_kernels_mean_the_same_without_the_compiler():
+    """With NUMBA_DISABLE_JIT=1 the kernels are plain Python, and the links and masses are the same."""
+    code = (
+        "import numpy as np, sparsetransport as st; from dataclasses import replace; rng = np.random.default_rng(0);"
+        "first = st.Problem.from_matrices(rng.normal(size=(5, 4)), rng.random(5), rng.random(4), unbalanced=9.0);"
+        "shared = st.solve_shared([replace(first, b=rng.random(4)) for _ in range(3)], 5);"
+        "print(shared.links.tolist(), *np.round(shared.mass.ravel(), 10))"
+    )
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**os.environ, **change}
+        ).stdout
+        for change in ({}, {"NUMBA_DISABLE_JIT": "1"})
+    ]
+    assert printed[0] == printed[1] != ""

@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import Floats
-from ..geometry._entries import DENSE, Gram, Ints
+from ..geometry._entries import Ints
 from ..inner.solvers import UnboundedError
 from ..matroids import Limits, Matroid, Pair
 from ..problem import Problem
 from ..result import Status
-from . import _shared_kernels as kernels
-from ._shared_kernels import Group, Trace
+from . import _shared_plans as plans
+from . import _shared_scan as scan
+from ._shared_plans import Group, alike, enlarged, new_group
+from ._shared_scan import Trace, new_trace
 from .capacity import count
 from .loop import Callback, Record, Step
 
@@ -74,11 +76,11 @@ class SharedSupport:
         self.r = np.stack([problem.base[0] for problem in problems])
         self.c = np.stack([problem.base[1] for problem in problems])
         room = min(limits.most + 2, 1024)
-        self.support = kernels.new_support(room, m)
+        self.support = plans.new_support(room, m)
         self.mass = np.zeros((len(problems), room))
         self.gains = np.zeros(len(problems))
         self.progress = np.zeros(2)
-        self.groups = [_group([problems[s] for s in members], members, tol) for members in _alike(problems)]
+        self.groups = [new_group([problems[s] for s in members], members, tol) for members in alike(problems)]
         self.pooled = matroid is None and work >= POOL_FROM
         self.pool: tuple[Ints, Ints] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
         self.pool_left, self.pool_bar = 0, 0.0
@@ -118,12 +120,12 @@ class SharedSupport:
             self._append(pair)
         self.fixed = len(fixed)
         for pair in start:
-            if kernels.place(self.support, *pair) < 0 and self._may_add(pair):
+            if plans.place(self.support, *pair) < 0 and self._may_add(pair):
                 self._append(pair)
         if self.size:
             self._solve_all()
-            kernels.reclaim(
-                self.support, self.mass, self.left, self.limits.labels, self.fixed, _trace(1, len(self.support.rows))
+            scan.reclaim(
+                self.support, self.mass, self.left, self.limits.labels, self.fixed, new_trace(1, len(self.support.rows))
             )
         self.start = tuple(self.links())
 
@@ -147,19 +149,19 @@ class SharedSupport:
 
     def _grow_compiled(self) -> Status:
         """The same in one piece of machine code, which comes back for room, for a callback and for Ctrl-C."""
-        ends = {kernels.FULL: Status.BUDGET_USED, kernels.OPTIMAL: Status.LOCAL}
+        ends = {scan.FULL: Status.BUDGET_USED, scan.OPTIMAL: Status.LOCAL}
         while not self.stopped:
-            trace = _trace(1 if self.callback is not None else STEPS, len(self.support.rows))
-            plans = (self.groups[0], self.support, self.r, self.c, self.mass, self.gains, self.weights)
-            code = kernels.grow(*plans, self.left, self.limits.labels, self.fixed, trace, self.progress)
+            trace = new_trace(1 if self.callback is not None else STEPS, len(self.support.rows))
+            state = (self.groups[0], self.support, self.r, self.c, self.mass, self.gains, self.weights)
+            code = scan.grow(*state, self.left, self.limits.labels, self.fixed, trace, self.progress)
             self._extend(trace)
             if code in ends:
                 return ends[code]
-            if code == kernels.UNBOUNDED:
+            if code == plans.UNBOUNDED:
                 raise UnboundedError
-            if code == kernels.NEEDS_LINKS:
+            if code == scan.NEEDS_LINKS:
                 self._make_room()
-            elif code == kernels.NEEDS_ROOM:
+            elif code == plans.NEEDS_ROOM:
                 self._solve_all()
                 if self._note():
                     return Status.LOCAL
@@ -201,7 +203,7 @@ class SharedSupport:
         self._solve_all()
         loss = np.zeros(self.size)
         for group in self.groups:
-            kernels.losses(group, self.support, self.weights, loss)
+            plans.losses(group, self.support, self.weights, loss)
         loss[: self.fixed] = loss[-1] = np.inf
         for k in range(self.fixed, len(links)):
             if not self._relieves(links, k, wish):
@@ -233,49 +235,49 @@ class SharedSupport:
         self.support.size[0] = 0
         self.support.head[:] = -1
         for pair in links:
-            kernels.append(self.support, *pair)
+            plans.append(self.support, *pair)
         self._solve_all()
 
     def _append(self, pair: Pair) -> None:
         """A link more, not solved for yet."""
-        while self.size == len(self.support.rows) or not all(kernels.prepare(group, *pair) for group in self.groups):
+        while self.size == len(self.support.rows) or not all(plans.prepare(group, *pair) for group in self.groups):
             self._make_room()
-        kernels.append(self.support, *pair)
+        plans.append(self.support, *pair)
         count(self.left, self.limits.labels, *pair, -1)
 
     def _remove(self, position: int) -> None:
         """A link less, out of all plans, which are not solved again yet."""
         pair = int(self.support.rows[position]), int(self.support.cols[position])
         for group in self.groups:
-            kernels.forget(group, *pair)
-        kernels.remove(self.support, position)
+            plans.forget(group, *pair)
+        plans.remove(self.support, position)
         count(self.left, self.limits.labels, *pair, 1)
 
     def _make_room(self) -> None:
         """Twice the room for links, and for the columns of lazy Gram matrices, where it has run out."""
         if self.size == len(self.support.rows):
             links = self.links()
-            self.support = kernels.new_support(2 * len(links), len(self.support.head))
+            self.support = plans.new_support(2 * len(links), len(self.support.head))
             for pair in links:
-                kernels.append(self.support, *pair)
+                plans.append(self.support, *pair)
             self.mass = np.concatenate([self.mass, np.zeros_like(self.mass)], axis=1)
         self.groups = [
-            group._replace(gram_a=_enlarged(group.gram_a), gram_b=_enlarged(group.gram_b)) for group in self.groups
+            group._replace(gram_a=enlarged(group.gram_a), gram_b=enlarged(group.gram_b)) for group in self.groups
         ]
 
     def _solve_all(self) -> None:
         """The exact masses of every scenario on the present links."""
         for g in range(len(self.groups)):
-            while kernels.NEEDS_ROOM in (codes := self._solve_group(self.groups[g])):
-                self.groups[g] = kernels.with_more_room(self.groups[g])
-            if kernels.UNBOUNDED in codes:
+            while plans.NEEDS_ROOM in (codes := self._solve_group(self.groups[g])):
+                self.groups[g] = plans.with_more_room(self.groups[g])
+            if plans.UNBOUNDED in codes:
                 raise UnboundedError
 
     def _solve_group(self, group: Group) -> list[int]:
         size = len(group.members)
         share = size if self._threads is None else max(1, size // (4 * self.n_jobs))
         state = (group, self.support, self.r, self.c, self.mass, self.gains)
-        return self._map(lambda k: kernels.solve(*state, k, min(k + share, size)), range(0, size, share))
+        return self._map(lambda k: plans.solve(*state, k, min(k + share, size)), range(0, size, share))
 
     def _map(self, work: Callable[[int], Any], tasks: Sequence[int]) -> list[Any]:
         """``work`` for every task, in threads if there are any; the answers are in the order of the tasks."""
@@ -285,16 +287,14 @@ class SharedSupport:
 
     def _note(self, *gone: Pair) -> bool:
         """Reclaim, and write down the step that added the last link; does it all stall?"""
-        trace = _trace(1, self.size + 1)
-        kernels.note(
-            self.support, self.mass, self.gains, self.weights, self.left, self.limits.labels, self.fixed, trace
-        )
+        trace = new_trace(1, self.size + 1)
+        scan.note(self.support, self.mass, self.gains, self.weights, self.left, self.limits.labels, self.fixed, trace)
         for pair in gone:
             trace.gone[trace.steps[1]] = pair
             trace.steps[1] += 1
         trace.gone_until[0] = trace.steps[1]
         self._extend(trace)
-        return bool(kernels.stalls(self.progress, float(trace.value[0])))
+        return bool(scan.stalls(self.progress, float(trace.value[0])))
 
     def _extend(self, trace: Trace) -> None:
         """Move steps to the record, and tell the callback."""
@@ -312,7 +312,7 @@ class SharedSupport:
         if self.matroid is not None:
             return self.matroid.can_add(self.links(), pair)
         rows, cols = np.array([pair[0]]), np.array([pair[1]])
-        return bool(kernels.available(rows, cols, self.support, self.left, self.limits.labels)[0])
+        return bool(scan.available(rows, cols, self.support, self.left, self.limits.labels)[0])
 
     def _next_pair(self) -> Pair | None:
         """The free pair with the largest score, or one of the pool that is nearly as good."""
@@ -339,8 +339,8 @@ class SharedSupport:
         rows, cols = self.pool
         score = np.zeros(len(rows))
         for group in self.groups:
-            kernels.squares(group, self.weights, self.r, self.c, rows, cols, score)
-        score[~kernels.available(rows, cols, self.support, self.left, self.limits.labels)] = 0.0
+            scan.squares(group, self.weights, self.r, self.c, rows, cols, score)
+        score[~scan.available(rows, cols, self.support, self.left, self.limits.labels)] = 0.0
         if not score.any():
             return None, 0.0
         best = int(score.argmax())
@@ -362,12 +362,12 @@ class SharedSupport:
 
         Only free ones, if ``counted``. Ties go to the first row, then to the first column, whoever scans what.
         """
-        depth = 1 if wanted == 1 else kernels.DEPTH
+        depth = 1 if wanted == 1 else scan.DEPTH
 
         def best(first: int) -> tuple[Floats, Ints]:
             score = self._scores(first, counted=counted)
             value, where = np.empty((len(score), depth)), np.empty((len(score), depth), np.int64)
-            kernels.best_of_rows(score, value, where)
+            scan.best_of_rows(score, value, where)
             return value, where
 
         found = self._map(best, self._blocks())
@@ -381,72 +381,17 @@ class SharedSupport:
         return rows, cols, max(bar, float(value.max()))
 
     def _blocks(self) -> range:
-        return range(0, len(self.support.head), kernels.BLOCK)
+        return range(0, len(self.support.head), scan.BLOCK)
 
     def _scores(self, first: int, *, counted: bool = True) -> Floats:
         """The scores of a block of rows, zero on the support and, if ``counted``, where nothing is free."""
         m, n = len(self.limits.rows), len(self.limits.cols)
-        score = np.zeros((min(kernels.BLOCK, m - first), n))
+        score = np.zeros((min(scan.BLOCK, m - first), n))
         for group in self.groups:
-            kernels.accumulate(score, group, first, self.weights, self.r, self.c)
+            scan.accumulate(score, group, first, self.weights, self.r, self.c)
         left = self.left if counted else np.ones_like(self.left)
-        kernels.mask(score, first, self.support, left, self.limits.labels)
+        scan.mask(score, first, self.support, left, self.limits.labels)
         return score
-
-
-def _trace(steps: int, links: int) -> Trace:
-    """Room for so many steps; every departure follows an addition, or one of the links at the start."""
-    return Trace(
-        np.zeros((steps, 2), np.int64),
-        np.zeros(steps),
-        np.zeros(steps, np.int64),
-        np.zeros((steps + links, 2), np.int64),
-        np.zeros(steps, np.int64),
-        np.zeros(2, np.int64),
-    )
-
-
-def _alike(problems: Sequence[Problem]) -> list[list[int]]:
-    """Which problems have the same cost, kernels and weights: the same objects, whatever these hold."""
-    groups: dict[tuple[Any, ...], list[int]] = {}
-    for s, problem in enumerate(problems):
-        cost = problem.cost.compiled
-        key: tuple[Any, ...] = (cost.kind, id(cost.matrix), id(cost.x), id(cost.y), cost.scale)
-        key += (problem.unbalanced, problem.reg)
-        for gram in (problem.gram_a, problem.gram_b):
-            key += (gram.kind, gram.bandwidth) + ((id(gram.matrix), id(gram.points)) if not gram.is_delta else ())
-        groups.setdefault(key, []).append(s)
-    return list(groups.values())
-
-
-def _group(problems: Sequence[Problem], members: Sequence[int], tol: float) -> Group:
-    """Problems that are alike, with empty plans; matrices are shared, not copied."""
-    one, z = problems[0], len(problems)
-    m, n = one.shape
-    return Group(
-        one.cost.compiled,
-        one.gram_a.compiled(2.0 * one.unbalanced[0], 64),
-        one.gram_b.compiled(2.0 * one.unbalanced[1], 64),
-        one.reg,
-        np.array(members, np.int64),
-        np.stack([problem.base[0] for problem in problems]),
-        np.stack([problem.base[1] for problem in problems]),
-        np.array([tol * problem.scale for problem in problems]),
-        kernels.new_factors(z, 32),
-        np.zeros((z, m)),
-        np.zeros((z, n)),
-        np.zeros((z, 2, max(m, n)), np.int64),
-    )
-
-
-def _enlarged(gram: Gram) -> Gram:
-    """A lazy Gram matrix with twice the room for columns, if there is none left."""
-    slots, size = gram.columns.shape
-    if gram.kind <= DENSE or gram.slot[-1] < slots:
-        return gram
-    columns = np.empty((min(2 * slots, size), size))
-    columns[:slots] = gram.columns
-    return gram._replace(columns=columns)
 
 
 def cores() -> int:
