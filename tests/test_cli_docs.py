@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sparsetransport.cli import solve, writing
+from sparsetransport.cli import design, solve, writing
 from sparsetransport.cli.reading import READABLE
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
@@ -49,7 +49,7 @@ def test_the_page_names_every_option_and_ending():
     import inspect
 
     page = PAGE.read_text(encoding="utf-8")
-    for name in inspect.signature(solve.solve).parameters:
+    for name in [*inspect.signature(solve.solve).parameters, *inspect.signature(design.design).parameters]:
         if name not in ("source", "target"):
             assert f"--{name.replace('_', '-')}" in page
     for ending in (*READABLE, *writing.ENDINGS, *writing.PICTURES):

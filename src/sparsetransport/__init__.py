@@ -15,6 +15,7 @@ from .outer.residual import Residual, ResidualGreedy
 from .outer.stochastic import StochasticOMP
 from .problem import Problem
 from .result import Certificate, Path, Result, Status
+from .shared import SharedCertificate, SharedResult, solve_shared
 
 __version__ = "0.1.0"
 __all__ = [
@@ -40,6 +41,8 @@ __all__ = [
     "Residual",
     "ResidualGreedy",
     "Result",
+    "SharedCertificate",
+    "SharedResult",
     "SparseTransportWarning",
     "Status",
     "Step",
@@ -53,6 +56,7 @@ __all__ = [
     "solve_batch",
     "solve_problem",
     "solve_sample",
+    "solve_shared",
     "solve_stream",
     "solve_support",
 ]

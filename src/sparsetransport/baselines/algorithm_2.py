@@ -109,10 +109,10 @@ class _Draw:
 
 
 class _Descent:
-    """The published inner solver: always from zero, always all iterations."""
+    """The published inner solver: from zero, or from the masses of the step before if ``warm``; all iterations."""
 
-    def __init__(self, problem: Problem, max_iter: int) -> None:
-        self.problem, self.max_iter = problem, max_iter
+    def __init__(self, problem: Problem, max_iter: int, *, warm: bool = False) -> None:
+        self.problem, self.max_iter, self.warm = problem, max_iter, warm
 
     def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
         """The masses on the pairs."""
@@ -127,9 +127,9 @@ class _Descent:
         square += 2.0 * weight**2 * gram_a.sum() * gram_b.sum() + reg**2 * m * n
         square += 2.0 * weight * reg * (n * np.trace(gram_a) + m * np.trace(gram_b))
         slope = problem.slope(rows, cols)
-        mass = _descend(
-            2.0 * weight * gram_a, 2.0 * weight * gram_b, near, far, slope, reg, 2.0 * math.sqrt(square), self.max_iter
-        )
+        grams = 2.0 * weight * gram_a, 2.0 * weight * gram_b
+        begin = start if self.warm else np.zeros(len(rows))
+        mass = _descend(*grams, near, far, slope, reg, 2.0 * math.sqrt(square), begin, self.max_iter)
         row_sum, col_sum = np.bincount(near, mass), np.bincount(far, mass)
         r, c = 2.0 * weight * gram_a @ row_sum, 2.0 * weight * gram_b @ col_sum
         gradient = slope + r[near] + c[far] + reg * mass
@@ -144,16 +144,31 @@ class _Descent:
 
 @kernel
 def _descend(
-    gram_a: Floats, gram_b: Floats, near: Ints, far: Ints, slope: Floats, reg: float, steepest: float, max_iter: int
+    gram_a: Floats,
+    gram_b: Floats,
+    near: Ints,
+    far: Ints,
+    slope: Floats,
+    reg: float,
+    steepest: float,
+    start: Floats,
+    max_iter: int,
 ) -> Floats:
     """Accelerated projected gradient on ``k`` pairs; ``near`` and ``far`` (k,) are their places in the Gram matrices.
 
     As published, the gradient of the quadratic term is taken at the iterate, not at the extrapolated point.
     """
     size = slope.size
-    mass, old, point, gradient = np.zeros(size), np.zeros(size), np.zeros(size), slope.copy()
+    mass, old, point, gradient = start.copy(), start.copy(), start.copy(), slope.copy()
     row_sum, col_sum = np.zeros(gram_a.shape[0]), np.zeros(gram_b.shape[0])
     r, c = np.zeros(gram_a.shape[0]), np.zeros(gram_b.shape[0])
+    for s in range(size):
+        row_sum[near[s]] += start[s]
+        col_sum[far[s]] += start[s]
+    _times(gram_a, row_sum, r)
+    _times(gram_b, col_sum, c)
+    for s in range(size):
+        gradient[s] += r[near[s]] + c[far[s]] + reg * start[s]
     momentum = 1.0
     for _ in range(max_iter):
         following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum * momentum))

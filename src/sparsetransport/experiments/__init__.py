@@ -11,6 +11,7 @@ EXPERIMENTS: dict[str, str] = {
     "diversity": "sparsetransport.experiments.diversity",
     "gradient-flow": "sparsetransport.experiments.gradient_flow",
     "colour-transfer": "sparsetransport.experiments.colour_transfer",
+    "network-design": "sparsetransport.experiments.network_design",
 }
 """Every experiment and the module with its ``run``, which is imported when it is needed."""
 
@@ -20,6 +21,7 @@ SUMMARIES: dict[str, str] = {
     "diversity": "which points a few links reach (two figures of the appendix)",
     "gradient-flow": "points that flow to a target (a figure of the appendix)",
     "colour-transfer": "the colours of one photograph given to another (a figure of the appendix)",
+    "network-design": "profit of networks with few links for uncertain demand (Table 1 and two of the appendix)",
 }
 """What each experiment shows, in a line."""
 

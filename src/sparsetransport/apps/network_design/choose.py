@@ -1,0 +1,365 @@
+"""Choose the links of a network for a sample of demand scenarios."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ... import _checks
+from ..._checks import Floats
+from ...matroids import Counting, PerColumn, PerRow, Uniform
+from ...outer.loop import Callback
+from ...problem import Problem
+from ...shared import SharedResult, solve_shared
+from .classic import dedicated, long_chain
+from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
+
+Ints = NDArray[np.int64]
+STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
+STRETCH = 2.0  # links that the scenarios have no use for serve the same ones with their deviations so much larger
+
+
+class Comparison(NamedTuple):
+    """A network beside ours: its links, what it earns, and what as many of our links earn."""
+
+    name: str
+    links: int
+    expected: float
+    held_out: float | None
+    ours: float | None  # the first so many of our links, on the training scenarios; None: we have fewer
+    ours_held_out: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A network for demand that is not known yet.
+
+    Attributes
+    ----------
+    links : int array of shape (k, 2)
+        Plant and product of every link, in order of choice; those that were there already come first.
+    fixed : int
+        How many were there already.
+    training : Evaluation
+        What the network earns in the scenarios it was chosen for: ``profits``, ``utilisation``, ``unmet`` and ``idle``
+        of each, ``expected`` over all.
+    held_out : Evaluation or None
+        The same for scenarios that it was not chosen for, if some were given.
+    shared : SharedResult
+        The transport problem behind it: plans, path and certificate.
+    """
+
+    links: Ints
+    fixed: int
+    training: Evaluation
+    held_out: Evaluation | None
+    shared: SharedResult
+    _market: tuple[Floats, Floats, Floats] = field(repr=False)
+    _held_out: Floats | None = field(repr=False)
+    _allowed: NDArray[np.bool_] = field(repr=False)
+
+    @property
+    def expected_profit(self) -> float:
+        """The expected profit on the training scenarios."""
+        return self.training.expected
+
+    @cached_property
+    def full(self) -> tuple[Evaluation, Evaluation | None]:
+        """Full flexibility, every link that is not forbidden: on the training and on the held-out scenarios."""
+        return self.evaluate(np.argwhere(self._allowed))
+
+    @cached_property
+    def comparison(self) -> list[Comparison]:
+        """Full flexibility, the dedicated network and the long chain; computed when it is first asked for."""
+        classic = {"dedicated": dedicated(*self._market), "long chain": long_chain(*self._market)}
+        rows = [self._compare("full flexibility", *self.full)]
+        for name, links in classic.items():
+            rows.append(self._compare(name, *self.evaluate(links[self._allowed[links[:, 0], links[:, 1]]])))
+        return rows
+
+    def evaluate(self, links: Any) -> tuple[Evaluation, Evaluation | None]:
+        """What any other links earn in the training and in the held-out scenarios."""
+        rates, capacity, demand = self._market
+        chosen = pairs("links", links, rates.shape)
+        train = best_use(chosen, rates, capacity, demand, self.training.weights)
+        if self._held_out is None:
+            return train, None
+        return train, best_use(chosen, rates, capacity, self._held_out, scenario_weights(None, len(self._held_out)))
+
+    def curve(self, points: int = 20) -> tuple[Ints, Floats, Floats | None]:
+        """Expected profit against the number of links: the first so many, in order of choice.
+
+        Returns
+        -------
+        counts, training, held_out
+            Numbers of links, and the expected profits of so many.
+        """
+        counts = np.unique(np.linspace(max(self.fixed, 1), len(self.links), points).astype(np.int64))
+        pieces = [self.evaluate(self.links[:count]) for count in counts.tolist()]
+        train = np.array([one.expected for one, _ in pieces])
+        if self._held_out is None:
+            return counts, train, None
+        return counts, train, np.array([other.expected for _, other in pieces if other is not None])
+
+    def _compare(self, name: str, train: Evaluation, test: Evaluation | None) -> Comparison:
+        count = len(train.links)
+        ours: tuple[Evaluation, Evaluation | None] | None = None
+        if count <= len(self.links):
+            ours = self.evaluate(self.links[:count])
+        return Comparison(
+            name,
+            count,
+            train.expected,
+            None if test is None else test.expected,
+            None if ours is None else ours[0].expected,
+            None if ours is None or ours[1] is None else ours[1].expected,
+        )
+
+
+class _Task(NamedTuple):
+    """What `design` was asked for, checked."""
+
+    rates: Floats
+    capacity: Floats
+    demand: Floats
+    weights: Floats
+    allowed: NDArray[np.bool_]
+    fixed: Ints
+    budget: Counting
+    links: int
+
+    def problems(self, strength: float, *, scaled: bool, stretch: float = 1.0) -> list[Problem]:
+        """The scenarios as transport problems: profits are negative costs, capacities and demands the masses."""
+        mean = self.weights @ self.demand
+        demands = np.maximum(mean + stretch * (self.demand - mean), 0.0)
+        mass = float(self.capacity.mean() + mean.mean())
+        rate = float(self.rates[self.allowed].mean()) if self.allowed.any() else 1.0
+        costs = np.where(self.allowed, -self.rates, np.inf)
+        weight = strength * rate / mass if mass > 0.0 else 1.0
+        first = Problem.from_matrices(costs, self.capacity, demands[0], unbalanced=weight)
+        return [replace(first, a=a, b=b) for a, b in self._masses(demands, scaled)]
+
+    def _masses(self, demands: Floats, scaled: bool) -> Iterator[tuple[Floats, Floats]]:
+        total = float(self.capacity.sum())
+        for demand in demands:
+            wanted = float(demand.sum())
+            less = min(total, wanted)
+            if scaled and less > 0.0:
+                yield self.capacity * (less / total), demand * (less / wanted)
+            else:
+                yield self.capacity, demand
+
+    @property
+    def lopsided(self) -> bool:
+        """Do capacity and demand differ enough that aiming at both misses both?"""
+        total, wanted = float(self.capacity.sum()), self.demand.sum(axis=1)
+        return bool(np.abs(wanted - total).max() > 0.01 * total)
+
+    def score(self, links: Ints) -> Evaluation:
+        """What links earn in the training scenarios."""
+        return best_use(links, self.rates, self.capacity, self.demand, self.weights)
+
+
+def design(
+    profit: Any,
+    supply: Any,
+    demand_scenarios: Any,
+    links: int,
+    fixed: Any = None,
+    forbidden: Any = None,
+    max_per_plant: Any = None,
+    max_per_product: Any = None,
+    *,
+    count_fixed: bool = True,
+    weights: Any = None,
+    held_out: Any = None,
+    polish: bool = True,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> Design:
+    """Choose which links to build so that the expected profit over demand scenarios is large.
+
+    All scenarios share the links, as `solve_shared` chooses them: profits are negative costs, capacities and demands
+    the masses of soft marginals, so that demand may go unmet and capacity idle. The weight of the marginals is the one
+    of `STRENGTHS` whose network earns most in the training scenarios; with it the choice also begins once with the
+    dedicated network and once with the long chain, where there are links enough. Links that the scenarios have no use
+    for are chosen for the same ones with twice their deviations from the mean. Whatever is compared, a network earns
+    what the linear program of `evaluate` says.
+
+    Parameters
+    ----------
+    profit : array of shape (m, n)
+        The profit of a unit of each product (column) from each plant (row). Where it is not positive no link is built.
+    supply : array of shape (m,)
+        The capacity of the plants.
+    demand_scenarios : array of shape (z, n)
+        The demand for each product, one row a scenario.
+    links : int
+        How many links there may be.
+    fixed : list of pairs, optional
+        Links that are there already, as plant and product; they stay.
+    forbidden : list of pairs, or bool array of shape (m, n), optional
+        Links that cannot be built.
+    max_per_plant, max_per_product : int or list of int, optional
+        How many links a plant or a product may have, those that are there included; one number for all or one each.
+    count_fixed : bool
+        Do the fixed links count among ``links``? False: they are free, and so many are built on top.
+    weights : array of shape (z,), optional
+        How much each scenario counts; equal by default.
+    held_out : array of shape (z', n), optional
+        Scenarios to judge the network by that it is not chosen for.
+    polish : bool
+        Exchange links for better ones at the end, where that raises the profit.
+    n_jobs : int, optional
+        Threads; as many as there are cores by default. The result does not depend on it.
+    callback : callable, optional
+        Called after each step of choosing; a true answer stops that choice.
+
+    Returns
+    -------
+    Design
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsetransport.apps.network_design import design
+    >>> rng = np.random.default_rng(0)
+    >>> demand = rng.uniform(0.5, 1.5, size=(20, 5))
+    >>> network = design(np.ones((5, 5)), np.ones(5), demand, links=10, held_out=rng.uniform(0.5, 1.5, size=(50, 5)))
+    >>> network.links.shape
+    (10, 2)
+    >>> full = network.full[1]
+    >>> bool(network.held_out.expected > 0.97 * full.expected)
+    True
+    """
+    task = _task(
+        profit, supply, demand_scenarios, links, fixed, forbidden, max_per_plant, max_per_product, count_fixed, weights
+    )
+    test = None if held_out is None else _held_out(held_out, task.demand.shape[1])
+    options: dict[str, Any] = {"weights": task.weights, "n_jobs": n_jobs, "callback": callback}
+    chosen, earned, problems = _choose(task, options)
+    if polish:
+        exchanged = solve_shared(problems, task.budget, fixed=task.fixed, start=chosen.links, polish=True, **options)
+        score = task.score(exchanged.links)
+        if score.expected > earned.expected:
+            chosen, earned = exchanged, score
+    every = _fill(task, chosen, options)
+    if len(every) > len(chosen.links):
+        earned = task.score(every)
+    return Design(
+        every,
+        len(task.fixed),
+        earned,
+        None if test is None else best_use(every, task.rates, task.capacity, test, scenario_weights(None, len(test))),
+        chosen,
+        (task.rates, task.capacity, task.demand),
+        test,
+        task.allowed,
+    )
+
+
+def _choose(task: _Task, options: dict[str, Any]) -> tuple[SharedResult, Evaluation, list[Problem]]:
+    """The links that earn most of those found with each weight of the marginals, and from each classic network.
+
+    Of two weights with which links earn the same, the larger; a classic network to begin with only if it earns more.
+    """
+    found: list[tuple[SharedResult, Evaluation, list[Problem]]] = []
+    for scaled in (False, True) if task.lopsided else (False,):
+        for strength in STRENGTHS:
+            problems = task.problems(strength, scaled=scaled)
+            links = solve_shared(problems, task.budget, fixed=task.fixed, polish=False, **options)
+            found.append((links, task.score(links.links), problems))
+    best = max(reversed(found), key=lambda one: float(f"{one[1].expected:.9e}"))
+    for classic in (dedicated, long_chain):
+        start = classic(task.rates, task.capacity, task.demand)
+        if len(start) + len(task.fixed) <= task.links:
+            links = solve_shared(best[2], task.budget, fixed=task.fixed, start=start, polish=False, **options)
+            earned = task.score(links.links)
+            if earned.expected > best[1].expected * (1.0 + 1e-9):
+                best = links, earned, best[2]
+    return best
+
+
+def _fill(task: _Task, chosen: SharedResult, options: dict[str, Any]) -> Ints:
+    """The links, and if the scenarios have no use for all that may be built, more for scenarios that vary more."""
+    if len(chosen.links) >= task.links or not task.allowed.any():
+        return chosen.links
+    problems = task.problems(STRENGTHS[-1], scaled=task.lopsided, stretch=STRETCH)
+    return solve_shared(problems, task.budget, fixed=chosen.links, polish=False, **options).links
+
+
+def _task(
+    profit: Any,
+    supply: Any,
+    demand_scenarios: Any,
+    links: int,
+    fixed: Any,
+    forbidden: Any,
+    max_per_plant: Any,
+    max_per_product: Any,
+    count_fixed: bool,
+    weights: Any,
+) -> _Task:
+    """Check everything before any work."""
+    rates, capacity, demand = market(profit, supply, demand_scenarios)
+    shape = rates.shape
+    there = pairs("fixed", [] if fixed is None else fixed, shape)
+    allowed = _allowed(rates, forbidden)
+    allowed[there[:, 0], there[:, 1]] = True
+    wanted = _checks.positive_int("links", links)
+    if count_fixed and wanted < len(there):
+        raise ValueError(f"links must be at least the number of fixed links, {len(there)}, got {wanted}")
+    total = min(wanted + (0 if count_fixed else len(there)), max(int(allowed.sum()), 1))
+    budget: Counting = Uniform(total)
+    for name, limit, kind, axis in (
+        ("max_per_plant", max_per_plant, PerRow, 0),
+        ("max_per_product", max_per_product, PerColumn, 1),
+    ):
+        if limit is not None:
+            budget = budget & kind(_limit(name, limit, shape[axis], shape[1 - axis], there[:, axis]))  # type: ignore[assignment]
+    return _Task(rates, capacity, demand, scenario_weights(weights, len(demand)), allowed, there, budget, total)
+
+
+def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:
+    """How many links each plant or product may have, which those that are there must not exceed."""
+    if np.ndim(limit) == 0:
+        limits = np.full(count, _checks.positive_int(name, limit), np.int64)
+    else:
+        limits = np.asarray(limit)
+        if limits.dtype.kind not in "iu" or limits.shape != (count,):
+            raise TypeError(f"{name} must be a positive int or a list of {count} ints, got {limit!r}")
+    over = np.flatnonzero(np.bincount(ends, minlength=count) > limits)
+    if over.size:
+        raise ValueError(
+            f"{name} must allow the fixed links, got {limits[over[0]]} for number {over[0]}, which has more"
+        )
+    return np.minimum(limits, most)
+
+
+def _allowed(rates: Floats, forbidden: Any) -> NDArray[np.bool_]:
+    """Which links may be built: those that earn something and are not forbidden."""
+    allowed = rates > 0.0
+    if forbidden is None:
+        return allowed
+    array = np.asarray(forbidden)
+    if array.dtype == bool:
+        if array.shape != rates.shape:
+            raise ValueError(f"forbidden must have the shape of profit, {rates.shape}, got {array.shape}")
+        return np.asarray(allowed & ~array)
+    out = pairs("forbidden", forbidden, (rates.shape[0], rates.shape[1]))
+    allowed[out[:, 0], out[:, 1]] = False
+    return allowed
+
+
+def _held_out(held_out: Any, products: int) -> Floats:
+    """Scenarios to judge by."""
+    demand = _checks.real_array("held_out", held_out, ndim=2)
+    if demand.shape[1] != products:
+        raise ValueError(f"held_out must have one column for each of the {products} products, got {demand.shape[1]}")
+    if demand.min() < 0.0:
+        place = tuple(int(k) for k in np.unravel_index(demand.argmin(), demand.shape))
+        raise ValueError(f"held_out must not be negative, got {demand.min()} at {place}")
+    return demand

@@ -1,0 +1,74 @@
+"""The classic networks: one plant a product, and Jordan and Graves' long chain."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._checks import Floats
+from .evaluation import market
+
+Ints = NDArray[np.int64]
+
+
+def dedicated(profit: Any, supply: Any, demand_scenarios: Any) -> Ints:
+    """One product a plant and one plant a product, as profitable as they come.
+
+    Plants and products are matched so that the profit at the mean demand is largest. Where there are more of the one
+    than of the other, those left over go with whatever they earn most with; there are max(m, n) links in all.
+
+    Parameters
+    ----------
+    profit, supply, demand_scenarios
+        As in `design`.
+
+    Returns
+    -------
+    int array of shape (max(m, n), 2)
+
+    Examples
+    --------
+    >>> from sparsetransport.apps.network_design import dedicated
+    >>> dedicated([[1.0, 2.0], [2.0, 1.0]], [1.0, 1.0], [[1.0, 1.0]]).tolist()
+    [[0, 1], [1, 0]]
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    rates, capacity, demand = market(profit, supply, demand_scenarios)
+    worth = _worth(rates, capacity, demand)
+    rows, cols = linear_sum_assignment(-worth)
+    links = list(zip(rows.tolist(), cols.tolist(), strict=True))
+    links += [(i, int(worth[i].argmax())) for i in sorted(set(range(len(capacity))) - set(rows.tolist()))]
+    links += [(int(worth[:, j].argmax()), j) for j in sorted(set(range(demand.shape[1])) - set(cols.tolist()))]
+    return np.array(sorted(links), np.int64)
+
+
+def long_chain(profit: Any, supply: Any, demand_scenarios: Any) -> Ints:
+    """The dedicated network and as many links again, which join all of it to one cycle (Jordan and Graves, 1995).
+
+    Every plant can also make the product of the next one, and the last plant that of the first.
+
+    Parameters
+    ----------
+    profit, supply, demand_scenarios
+        As in `design`.
+
+    Returns
+    -------
+    int array of shape (2 max(m, n), 2), or fewer where that names a link twice
+
+    Examples
+    --------
+    >>> from sparsetransport.apps.network_design import long_chain
+    >>> long_chain([[1.0, 1.0, 1.0]] * 3, [1.0] * 3, [[1.0] * 3]).tolist()
+    [[0, 0], [1, 1], [2, 2], [0, 1], [1, 2], [2, 0]]
+    """
+    links = dedicated(profit, supply, demand_scenarios)
+    following = np.stack([links[:, 0], np.roll(links[:, 1], -1)], axis=1)
+    every = dict.fromkeys(map(tuple, np.concatenate([links, following]).tolist()))
+    return np.array(list(every), np.int64)
+
+
+def _worth(rates: Floats, capacity: Floats, demand: Floats) -> Floats:
+    """What each pair would earn alone at the mean demand."""
+    return np.asarray(rates * np.minimum(capacity[:, None], demand.mean(axis=0)))

@@ -1,0 +1,191 @@
+"""What a network earns: a linear program for every scenario."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import NDArray
+
+from ... import _checks
+from ..._checks import Floats
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What a network earns in every scenario, and how.
+
+    Attributes
+    ----------
+    links : int array of shape (k, 2)
+        Plant and product of every link.
+    profits : array of shape (z,)
+        The profit of every scenario.
+    flows : array of shape (z, k)
+        What every link carries in it.
+    unmet : array of shape (z, n)
+        Demand that is not served.
+    idle : array of shape (z, m)
+        Capacity that is not used.
+    utilisation : array of shape (z,)
+        The share of all capacity that is used.
+    weights : array of shape (z,)
+        How much each scenario counts; they add up to one.
+    """
+
+    links: Ints
+    profits: Floats
+    flows: Floats
+    unmet: Floats
+    idle: Floats
+    utilisation: Floats
+    weights: Floats
+
+    @property
+    def expected(self) -> float:
+        """The expected profit."""
+        return float(self.weights @ self.profits)
+
+    @property
+    def expected_flows(self) -> Floats:
+        """What every link is expected to carry."""
+        return np.asarray(self.weights @ self.flows)
+
+    @property
+    def expected_unmet(self) -> float:
+        """The demand that is expected to go unserved."""
+        return float(self.weights @ self.unmet.sum(axis=1))
+
+    @property
+    def expected_idle(self) -> float:
+        """The capacity that is expected to go unused."""
+        return float(self.weights @ self.idle.sum(axis=1))
+
+
+def evaluate(links: Any, profit: Any, supply: Any, demand_scenarios: Any, *, weights: Any = None) -> Evaluation:
+    r"""What a network earns: for every scenario the best use of its links.
+
+    .. math::
+        \max_{x \ge 0} \sum_{(i,j)} P_{ij} x_{ij} \quad\text{with}\quad
+        \sum_j x_{ij} \le \text{supply}_i, \; \sum_i x_{ij} \le \text{demand}_j
+
+    over the links, by HiGHS.
+
+    Parameters
+    ----------
+    links : int array of shape (k, 2), or None
+        Plant and product of every link; None for full flexibility, all of them.
+    profit : array of shape (m, n)
+        The profit of a unit of each product from each plant.
+    supply : array of shape (m,)
+        The capacity of the plants.
+    demand_scenarios : array of shape (z, n)
+        The demand for each product, one row a scenario.
+    weights : array of shape (z,), optional
+        How much each scenario counts; equal by default.
+
+    Returns
+    -------
+    Evaluation
+
+    Examples
+    --------
+    >>> from sparsetransport.apps.network_design import evaluate
+    >>> P, demand = [[1.0, 1.0], [1.0, 1.0]], [[1.0, 3.0], [2.0, 2.0]]
+    >>> evaluate([(0, 0), (1, 1)], P, [2.0, 2.0], demand).profits
+    array([3., 4.])
+    >>> evaluate(None, P, [2.0, 2.0], demand).profits
+    array([4., 4.])
+    """
+    rates, capacity, demand = market(profit, supply, demand_scenarios)
+    shares = scenario_weights(weights, len(demand))
+    every = np.argwhere(np.isfinite(rates)) if links is None else pairs("links", links, rates.shape)
+    return best_use(every, rates, capacity, demand, shares)
+
+
+def best_use(links: Ints, rates: Floats, capacity: Floats, demand: Floats, weights: Floats) -> Evaluation:
+    """The evaluation of links that have been checked."""
+    m, n, k, z = len(capacity), demand.shape[1], len(links), len(demand)
+    flows = np.zeros((z, k))
+    if k:
+        rows, cols, places = links[:, 0], links[:, 1], np.arange(k)
+        ends = np.concatenate([rows, m + cols]), np.concatenate([places, places])
+        matrix = scipy.sparse.csr_array((np.ones(2 * k), ends), shape=(m + n, k))
+        for s in range(z):
+            flows[s] = _flow(-rates[rows, cols], matrix, np.concatenate([capacity, demand[s]]))
+    profits = flows @ rates[links[:, 0], links[:, 1]] if k else np.zeros(z)
+    sent, received = np.zeros((z, m)), np.zeros((z, n))
+    np.add.at(sent.T, links[:, 0], flows.T)
+    np.add.at(received.T, links[:, 1], flows.T)
+    total = float(capacity.sum())
+    return Evaluation(
+        links,
+        profits,
+        flows,
+        np.maximum(demand - received, 0.0),
+        np.maximum(capacity - sent, 0.0),
+        sent.sum(axis=1) / total if total > 0.0 else np.zeros(z),
+        weights,
+    )
+
+
+def _flow(cost: Floats, matrix: Any, limits: Floats) -> Floats:
+    """The best flow over the links in one scenario."""
+    from scipy.optimize import linprog
+
+    answer = linprog(cost, A_ub=matrix, b_ub=limits, method="highs")
+    if answer.x is None:
+        raise RuntimeError(f"HiGHS found no best flow: {answer.message}")
+    return np.asarray(np.maximum(answer.x, 0.0), np.float64)
+
+
+def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Floats, Floats]:
+    """Profits, capacities and demands that go together."""
+    rates = _checks.real_array("profit", profit, ndim=2)
+    m, n = rates.shape
+    capacity = _checks.real_array("supply", supply, ndim=1)
+    if len(capacity) != m:
+        raise ValueError(f"supply must have one number for each of the {m} plants of profit, got {len(capacity)}")
+    if capacity.min() < 0.0:
+        raise ValueError(f"supply must not be negative, got {capacity.min()} at {int(capacity.argmin())}")
+    if np.size(demand_scenarios) == 0:
+        raise ValueError("demand_scenarios must hold at least one scenario, got none")
+    demand = _checks.real_array("demand_scenarios", demand_scenarios, ndim=2)
+    if demand.shape[1] != n:
+        raise ValueError(
+            f"demand_scenarios must have one column for each of the {n} products of profit, got {demand.shape[1]}"
+        )
+    if demand.min() < 0.0:
+        place = tuple(int(k) for k in np.unravel_index(demand.argmin(), demand.shape))
+        raise ValueError(f"demand_scenarios must not be negative, got {demand.min()} at {place}")
+    return rates, capacity, demand
+
+
+def scenario_weights(weights: Any, count: int) -> Floats:
+    """A weight for each scenario; together they are one."""
+    if weights is None:
+        return np.full(count, 1.0 / count)
+    array = _checks.real_array("weights", weights, ndim=1)
+    if len(array) != count:
+        raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
+    if array.min() <= 0.0:
+        raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
+    return np.asarray(array / array.sum())
+
+
+def pairs(name: str, links: Any, shape: tuple[int, int]) -> Ints:
+    """Links as an array of plants and products, each once and all of them there."""
+    array = np.asarray(links)
+    if not array.size:
+        return np.zeros((0, 2), np.int64)
+    if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2:
+        raise TypeError(f"{name} must be pairs of plant and product, got dtype {array.dtype} and shape {array.shape}")
+    bad = (array < 0).any(axis=1) | (array >= np.array(shape)).any(axis=1)
+    if bad.any():
+        raise ValueError(
+            f"{name} must be pairs of one of {shape[0]} plants and one of {shape[1]} products, "
+            f"got {tuple(array[bad][0].tolist())}"
+        )
+    return np.array(list(dict.fromkeys(map(tuple, array.tolist()))), np.int64)

@@ -1,0 +1,113 @@
+"""A network as a picture: plants left, products right, and what more links would be worth."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...plotting import BLUE, GREY, ORANGE, require_matplotlib
+from .choose import Design
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_NAMES = 60  # plants or products up to which every one is named
+
+
+def draw(
+    network: Design, *, plants: Sequence[str] | None = None, products: Sequence[str] | None = None, points: int = 20
+) -> "Figure":
+    """The network, and beside it the expected profit against the number of links.
+
+    Parameters
+    ----------
+    network : Design
+    plants, products : lists of str, optional
+        What to call them; numbers by default.
+    points : int
+        How many numbers of links to solve for.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsetransport.apps.network_design import design, draw
+    >>> demand = np.random.default_rng(0).uniform(0.5, 1.5, size=(20, 5))
+    >>> figure = draw(design(np.ones((5, 5)), np.ones(5), demand, links=10), points=4)
+    >>> len(figure.axes)
+    2
+    """
+    require_matplotlib()
+    from matplotlib.figure import Figure
+
+    rows = max(network._market[0].shape)
+    height = min(max(4.5, 0.19 * min(rows, _NAMES) + 1.4), 13.0)
+    figure = Figure(figsize=(11.5, height), dpi=150, layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1.0])
+    draw_network(left, network, plants=plants, products=products)
+    draw_curve(right, network, points=points)
+    return figure
+
+
+def draw_network(
+    ax: "Axes", network: Design, *, plants: Sequence[str] | None = None, products: Sequence[str] | None = None
+) -> None:
+    """Plants left, products right; a link is as wide as the flow that it is expected to carry."""
+    m, n = network._market[0].shape
+    y_left, y_right = _heights(m), _heights(n)
+    flows = network.training.expected_flows
+    widest = float(flows.max(initial=0.0)) or 1.0
+    thick = np.clip(220.0 / max(len(flows), 1), 1.5, 7.0)
+    for k, (i, j) in enumerate(network.links.tolist()):
+        old = k < network.fixed
+        ax.plot(
+            [0.0, 1.0],
+            [y_left[i], y_right[j]],
+            color=GREY if old else BLUE,
+            linewidth=max(thick * flows[k] / widest, 0.4),
+            linestyle=(0, (4, 1.5)) if old else "-",
+            alpha=0.75,
+            solid_capstyle="round",
+            zorder=1,
+        )
+    size = float(np.clip(900.0 / max(m, n), 6.0, 60.0))
+    ax.scatter(np.zeros(m), y_left, size, color="#222222", marker="s", zorder=2)
+    ax.scatter(np.ones(n), y_right, size, color=ORANGE, marker="o", zorder=2)
+    for names, count, heights, x, side in ((plants, m, y_left, -0.03, "right"), (products, n, y_right, 1.03, "left")):
+        if count > _NAMES:
+            continue
+        for k in range(count):
+            text = str(k) if names is None else names[k]
+            ax.text(x, heights[k], text, ha=side, va="center", fontsize=float(np.clip(300.0 / count, 5.0, 9.0)))
+    ax.set(xlim=(-0.35, 1.35) if max(m, n) <= _NAMES else (-0.08, 1.08), ylim=(1.04, -0.04))
+    ax.set_axis_off()
+    there = f" ({network.fixed} there already, dashed)" if network.fixed else ""
+    title = f"{len(network.links)} links{there} from {m} plants to {n} products"
+    ax.set_title(f"{title}\nwidth: expected flow", fontsize=10.5, loc="left")
+
+
+def draw_curve(ax: "Axes", network: Design, *, points: int = 20) -> None:
+    """Expected profit against the number of links, and full flexibility as a line."""
+    counts, train, test = network.curve(points)
+    train_full, test_full = network.full
+    ax.plot(counts, train, "o-", color=BLUE, markersize=4, label="these scenarios")
+    ax.axhline(train_full.expected, color=BLUE, linewidth=1.0, linestyle="--", label="full flexibility")
+    if test is not None and test_full is not None:
+        ax.plot(counts, test, "s-", color=ORANGE, markersize=4, markerfacecolor="none", label="held-out scenarios")
+        ax.axhline(test_full.expected, color=ORANGE, linewidth=1.0, linestyle=":", label="full flexibility, held out")
+    share = 100.0 * train[-1] / train_full.expected if train_full.expected > 0.0 else 100.0
+    ax.set_title(f"{share:.1f} % of the profit of {len(train_full.links):,} links", fontsize=10.5, loc="left")
+    ax.set(xlabel="links, in order of choice", ylabel="expected profit", xlim=(0, None), ylim=(0, None))
+    ax.locator_params(axis="x", integer=True)
+    ax.grid(color="0.92")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="lower right", frameon=False)
+
+
+def _heights(count: int) -> np.ndarray:
+    """Places from top to bottom, evenly."""
+    return (np.arange(count) + 0.5) / count

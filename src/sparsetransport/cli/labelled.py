@@ -1,0 +1,136 @@
+"""Tables whose rows and columns have names, from CSV files; every complaint names the file, the row and the column."""
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .._checks import Floats
+
+_DELIMITERS = "\t;,"  # the first of these that the first line has
+
+
+class Cells(NamedTuple):
+    """The cells of a file as text, with the line that each row is on."""
+
+    path: Path
+    header: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def place(self, row: int, column: int) -> str:
+        """Where a cell is, for people: by the names of its row and column, and by the line."""
+        name = self.rows[row][0] if column else ""
+        which = f"line {self.lines[row]}" + (f" (row {name!r})" if name else "")
+        return f"{self.path}, {which}, column {self.header[column]!r}"
+
+    def number(self, row: int, column: int, *, negative: bool) -> float:
+        """A finite number, not negative unless it may be."""
+        cell = self.rows[row][column]
+        try:
+            value = float(cell)
+        except ValueError:
+            what = f"{cell!r} is not a number" if cell else "the cell is empty"
+            raise ValueError(f"{self.place(row, column)}: {what}") from None
+        if not math.isfinite(value):
+            raise ValueError(f"{self.place(row, column)}: {cell} is not a finite number")
+        if value < 0.0 and not negative:
+            raise ValueError(f"{self.place(row, column)}: must not be negative, got {cell}")
+        return value
+
+
+class Labelled(NamedTuple):
+    """Numbers with the names of their rows and columns."""
+
+    path: Path
+    rows: list[str]
+    columns: list[str]
+    values: Floats
+
+
+def read_cells(path: Path) -> Cells:
+    """The cells of a CSV file below its header, none missing."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be text in UTF-8: {error.reason} at byte {error.start}") from None
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    if not first:
+        raise ValueError(f"{path} is empty")
+    delimiter = next((sign for sign in _DELIMITERS if sign in first), ",")
+    reader = csv.reader(text.splitlines(), delimiter=delimiter)
+    found = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(cell.strip() for cell in row)]
+    header = found[0][1]
+    for line, row in found[1:]:
+        if len(row) != len(header):
+            raise ValueError(f"{path}, line {line}: {len(row)} cells where the header has {len(header)}")
+    return Cells(path, header, [row for _, row in found[1:]], [line for line, _ in found[1:]])
+
+
+def read_labelled(path: Path, *, negative: bool = False, what: str = "rows") -> Labelled:
+    """A table of numbers: the first line names the columns, the first column the rows."""
+    cells = read_cells(path)
+    if len(cells.header) < 2:
+        raise ValueError(f"{path} must have a column of names and at least one of numbers, it has {len(cells.header)}")
+    if not cells.rows:
+        raise ValueError(f"{path} has no {what}: there is nothing below its header")
+    columns, rows = cells.header[1:], [row[0] for row in cells.rows]
+    _require_names(path, "column", columns, [f"column {k + 2}" for k in range(len(columns))])
+    _require_names(path, "row", rows, [f"line {line}" for line in cells.lines])
+    values = np.array(
+        [
+            [cells.number(row, column, negative=negative) for column in range(1, len(cells.header))]
+            for row in range(len(cells.rows))
+        ]
+    )
+    return Labelled(path, rows, columns, values)
+
+
+def read_pairs(path: Path, plants: Sequence[str], products: Sequence[str]) -> list[tuple[int, int]]:
+    """Links by name, each once: a column ``plant`` and a column ``product``, and others that are left alone."""
+    cells = read_cells(path)
+    at = []
+    for name in ("plant", "product"):
+        if name not in cells.header:
+            raise ValueError(f"{path} must have a column {name!r}, it has {', '.join(map(repr, cells.header))}")
+        at.append(cells.header.index(name))
+    found = []
+    for row in range(len(cells.rows)):
+        ends = []
+        for column, known, what in zip(at, (plants, products), ("plant", "product"), strict=True):
+            name = cells.rows[row][column]
+            if name not in known:
+                where = f"{path}, line {cells.lines[row]}, column {cells.header[column]!r}"
+                raise ValueError(f"{where}: there is no {what} {name!r} in the profits")
+            ends.append(list(known).index(name))
+        found.append((ends[0], ends[1]))
+    return list(dict.fromkeys(found))
+
+
+def in_order(table: Labelled, names: Sequence[str], axis: int, of: Path) -> Floats:
+    """The numbers with their rows (axis 0) or columns (axis 1) in the order of the names, which must be the same."""
+    held = table.rows if axis == 0 else table.columns
+    what = "row" if axis == 0 else "column"
+    for name in names:
+        if name not in held:
+            raise ValueError(f"{table.path} has no {what} {name!r}, which {of} has")
+    for name in held:
+        if name not in names:
+            raise ValueError(f"{table.path}, {what} {name!r}: {of} has nothing of that name")
+    return np.take(table.values, [held.index(name) for name in names], axis=axis)
+
+
+def _require_names(path: Path, what: str, names: Sequence[str], places: Sequence[str]) -> None:
+    """Every row and column has a name of its own."""
+    seen: dict[str, str] = {}
+    for name, place in zip(names, places, strict=True):
+        if not name:
+            raise ValueError(f"{path}, {place}: the {what} has no name")
+        if name in seen:
+            raise ValueError(f"{path}, {place}: the {what} {name!r} is there twice, first in {seen[name]}")
+        seen[name] = place

@@ -1,0 +1,72 @@
+"""The data of the network-design experiment: plants, products, profits and demand scenarios."""
+
+import csv
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import cost_matrix
+from .cifar import VARIABLE, MissingDataError
+
+Floats = NDArray[np.float64]
+REAL = "real_process_flexibility.csv"
+SCENARIOS = 20  # the first half to choose by, the second half to judge by
+
+
+class Market(NamedTuple):
+    """Profits, capacities, and demand scenarios to choose by and to judge by; points where there are some."""
+
+    profit: Floats  # (m, n)
+    supply: Floats  # (m,)
+    train: Floats  # (z, n)
+    test: Floats  # (z, n)
+    points: tuple[Floats, Floats] | None
+
+    def as_published(self) -> "Market":
+        """Chosen and judged by the same scenarios, those of the test."""
+        return self._replace(train=self.test)
+
+
+def synthetic(seed: int, *, size: int = 100, normalised: bool = True) -> Market:
+    """Plants on one side of a square and products on the other, profits their distances.
+
+    As published, points are normalised to unit length, which makes all plants one point; before that, they were not.
+    """
+    rng = np.random.default_rng(seed)
+    place = (np.arange(size) + 0.5) / size
+    plants, products = np.stack([np.zeros(size), place], axis=1), np.stack([np.ones(size), place], axis=1)
+    if normalised:
+        plants /= np.linalg.norm(plants, axis=1, keepdims=True)
+        products /= np.linalg.norm(products, axis=1, keepdims=True)
+    mean = rng.uniform(5.0, 8.0, size)
+    demand = rng.normal(mean[:, None], 0.5, (size, SCENARIOS)).T
+    demand /= demand.sum(axis=1, keepdims=True)
+    profit = cost_matrix(plants, products, "euclidean")
+    supply = np.full(size, 1.0 / size)
+    return Market(profit, supply, demand[: SCENARIOS // 2], demand[SCENARIOS // 2 :], (plants, products))
+
+
+def find(data: Path | None) -> Path:
+    """The file of the real data, in the folder given or in ``$SPARSETRANSPORT_DATA``, at any depth."""
+    folder = data if data is not None else os.environ.get(VARIABLE)
+    help_ = f"put {REAL} (price, demand_mean, demand_std) into a folder and name it with --data or ${VARIABLE}"
+    if not folder:
+        raise MissingDataError(f"the real data needs a file: {help_}")
+    found = next((path for path in sorted(Path(folder).rglob(REAL)) if path.is_file()), None)
+    if found is None:
+        raise MissingDataError(f"{REAL} is not under {folder}: {help_}")
+    return found
+
+
+def real(path: Path, seed: int) -> Market:
+    """Ten products with a price and a normal demand each; plant i has the mean demand of product i as its capacity."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = [{name: float(cell) for name, cell in row.items()} for row in csv.DictReader(file)]
+    price, mean, deviation = (np.array([row[name] for row in rows]) for name in ("price", "demand_mean", "demand_std"))
+    rng = np.random.default_rng(seed)
+    demand = np.maximum(rng.normal(mean, deviation, (SCENARIOS, len(mean))), 0.0) / mean.sum()
+    profit = np.tile(price / price.max(), (len(mean), 1))
+    return Market(profit, mean / mean.sum(), demand[: SCENARIOS // 2], demand[SCENARIOS // 2 :], None)

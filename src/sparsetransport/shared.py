@@ -1,0 +1,323 @@
+"""One set of links for many scenarios: `solve_shared` and what it gives back."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _checks
+from ._checks import Floats
+from .api import _Prover, _result
+from .matroids import Counting, Limits, Matroid, Pair, as_matroid, free, no_limits
+from .outer.loop import Callback, Outcome, Record, as_arrays
+from .outer.shared_support import SharedOutcome, SharedSupport, cores
+from .problem import Problem
+from .result import Path, Result, Status
+
+Ints = NDArray[np.int64]
+
+
+class SharedCertificate(NamedTuple):
+    """What is proved of a shared support: no links within the budget have a weighted sum below ``lower_bound``.
+
+    The bound is the weighted sum of the scenarios' own lower bounds, each of which holds for any plan within the whole
+    budget. Whatever links are shared, every scenario's plan is such a plan.
+    """
+
+    value: float
+    lower_bound: float
+
+    @property
+    def gap(self) -> float:
+        """How much better than these links the best ones can be at the most."""
+        return self.value - self.lower_bound
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the objective."""
+        return self.gap / abs(self.value) if self.value else self.gap
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class SharedResult:
+    """One set of links, and the plan of every scenario on them.
+
+    Attributes
+    ----------
+    links : int array of shape (k, 2)
+        Row and column of every link, in order of choice.
+    mass : array of shape (z, k)
+        The mass of every link in every scenario.
+    weights : array of shape (z,)
+        The weights of the scenarios.
+    status : Status
+        Why the solve ended; ``str(status)`` is a sentence.
+    path : Path
+        How the links were chosen, step by step; ``path.plan_at(k)`` gives the `SharedResult` of a smaller budget.
+    log : dict
+        Counters of the solve.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> C = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> scenarios = [st.Problem.from_matrices(C, [0.5, 0.5], b, unbalanced=50.0) for b in ([0.9, 0.1], [0.4, 0.6])]
+    >>> shared = st.solve_shared(scenarios, budget=3)
+    >>> shared
+    SharedResult(3 links for 2 scenarios of 2x2, value=0.4475, the budget is used up)
+    >>> [plan.plan.round(2).tolist() for plan in shared.plans]
+    [[[0.5, 0.0], [0.39, 0.1]], [[0.45, 0.0], [0.0, 0.55]]]
+    """
+
+    links: Ints
+    mass: Floats
+    weights: Floats
+    status: Status
+    path: Path
+    log: dict[str, Any]
+    _provers: list[_Prover] = field(repr=False)
+
+    def __repr__(self) -> str:
+        m, n = self._provers[0].problem.shape
+        return (
+            f"SharedResult({len(self.links)} links for {len(self.mass)} scenarios of {m}x{n}, "
+            f"value={self.value:.4g}, {self.status})"
+        )
+
+    @cached_property
+    def plans(self) -> list[Result]:
+        """The plan of every scenario as a `Result` of its own, with the links that have mass in it."""
+        with warnings.catch_warnings():
+            if self.status is Status.BASELINE:  # nobody expects its masses to be optimal for our objective
+                warnings.simplefilter("ignore", _checks.ConvergenceWarning)
+            return [
+                _result(
+                    Outcome(self.links[:, 0], self.links[:, 1], mass, self.status, (), Record(), True),
+                    prover,
+                    _checks.as_numpy,
+                )
+                for mass, prover in zip(self.mass, self._provers, strict=True)
+            ]
+
+    @cached_property
+    def values(self) -> Floats:
+        """The objective of every scenario."""
+        rows, cols = self.links[:, 0], self.links[:, 1]
+        problems = (prover.problem for prover in self._provers)
+        return np.array([one.value(rows, cols, mass) for one, mass in zip(problems, self.mass, strict=True)])
+
+    @property
+    def value(self) -> float:
+        """The weighted sum of the scenarios' objectives."""
+        return float(self.weights @ self.values)
+
+    @property
+    def converged(self) -> bool:
+        """Are all masses optimal on the links?"""
+        return all(plan.converged for plan in self.plans)
+
+    @property
+    def lower_bound(self) -> float:
+        """No links within the budget have a lower value; the weighted sum of the scenarios' best bounds so far."""
+        return float(self.weights @ np.array([plan.lower_bound for plan in self.plans]))
+
+    @property
+    def gap(self) -> float:
+        """How much better than these links the best ones can be at the most."""
+        return self.value - self.lower_bound
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of the objective."""
+        return self.gap / abs(self.value) if self.value else self.gap
+
+    def certify(self) -> SharedCertificate:
+        """The tight bound of every scenario; from then on ``lower_bound`` and ``gap`` use them too.
+
+        Each scenario is compared with the best plan that it could have with the whole budget to itself, so the gap
+        also holds what sharing costs: it need not go to zero for the best links.
+        """
+        bounds = np.array([plan.certify().lower_bound for plan in self.plans])
+        return SharedCertificate(self.value, float(self.weights @ bounds))
+
+
+def solve_shared(
+    problems: Sequence[Problem],
+    budget: int | Matroid | None = None,
+    weights: Any = None,
+    *,
+    fixed: Any = None,
+    start: Any = None,
+    polish: bool = True,
+    tol: float = 1e-13,
+    n_jobs: int | None = None,
+    callback: Callback | None = None,
+) -> SharedResult:
+    r"""Choose one set of links for many scenarios.
+
+    Minimises over sets of links :math:`S` within the budget
+
+    .. math::
+        \sum_s w_s \min\{U_s(\gamma_s) : \gamma_s \ge 0,\ \mathrm{supp}(\gamma_s) \subseteq S\} ,
+
+    where :math:`U_s` is the objective of scenario :math:`s` (see `Problem`). The next link is the one with the largest
+    :math:`\sum_s w_s \max(0, -\partial U_s)^2`; every scenario is then solved exactly on the links so far, and a link
+    that has mass in no scenario is dropped. At the end links are exchanged for better ones.
+
+    Parameters
+    ----------
+    problems : list of Problem
+        The scenarios: the same rows and columns, with masses, costs and kernels of their own. Scenarios that share the
+        cost object (``dataclasses.replace(problem, b=...)`` keeps it) need its memory once.
+    budget : int, Matroid or None
+        At most so many links in all, or any other budget, as in `solve`. None: as many as help.
+    weights : array of shape (z,), optional
+        How much each scenario counts; positive. 1/z each by default.
+    fixed : list of pairs, or int array of shape (k, 2), optional
+        Links that are there already. They count in the budget and stay, whether they are used or not.
+    start : list of pairs, int array of shape (k, 2), Result or SharedResult, optional
+        Begin with these links; those that are not used are dropped.
+    polish : bool
+        Exchange links for better ones at the end.
+    tol : float
+        A gradient below this share of a problem's scale counts as zero.
+    n_jobs : int, optional
+        Threads; as many as there are cores by default. The result does not depend on it.
+    callback : callable, optional
+        Called after each step with its index, pair, objective and number of links; a true answer stops the solve.
+
+    Returns
+    -------
+    SharedResult
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> rng = np.random.default_rng(0)
+    >>> C, demands = rng.random((6, 5)), rng.random((4, 5))
+    >>> problems = [st.Problem.from_matrices(C, np.ones(6), b, unbalanced=10.0, reg=0.01) for b in demands]
+    >>> shared = st.solve_shared(problems, budget=7)
+    >>> shared.links.shape, shared.mass.shape
+    ((7, 2), (4, 7))
+    >>> shared.lower_bound <= shared.value
+    True
+    """
+    scenarios = _checked_problems(problems)
+    shape = scenarios[0].shape
+    shares = _checked_weights(weights, len(scenarios))
+    matroid = as_matroid(budget)
+    limits = matroid.limits(shape) if isinstance(matroid, Counting) else no_limits(shape)
+    there, first = _named_pairs("fixed", fixed), _named_pairs("start", start)
+    for name, links in (("fixed", there), ("start", first)):
+        _require_inside(name, links, shape)
+    _require_fixed(there, matroid, limits, scenarios)
+    threads = cores() if n_jobs is None else _checks.positive_int("n_jobs", n_jobs)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}")
+    engine = SharedSupport(
+        scenarios,
+        shares,
+        limits,
+        matroid=None if matroid is None or isinstance(matroid, Counting) else matroid,
+        tol=_checks.number("tol", tol, positive=True),
+        n_jobs=threads,
+        callback=callback,
+    )
+    with engine.threads():
+        engine.seed(there, first)
+        status = engine.grow()
+        if polish and status is not Status.STOPPED:
+            engine.polish()
+        outcome = engine.outcome(Status.STOPPED if engine.stopped else status)
+    return _wrap(outcome, [_Prover(one, limits, tol) for one in scenarios], shares)
+
+
+def _wrap(outcome: SharedOutcome, provers: list[_Prover], weights: Floats) -> SharedResult:
+    """An outcome as users see it."""
+    if not provers[0].problem.cost.has_pairs:
+        outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
+    restrict: Any = partial(_restricted, provers, weights)
+    return SharedResult(
+        np.stack([outcome.rows, outcome.cols], axis=1),
+        outcome.mass,
+        weights,
+        outcome.status,
+        outcome.record.path(outcome.start, restrict),
+        {"steps": len(outcome.record), "scenarios": len(provers)},
+        provers,
+    )
+
+
+def _restricted(provers: list[_Prover], weights: Floats, rows: Ints, cols: Ints, entries: int) -> SharedResult:
+    """The exact plans on given links, compared with all others within the budget of at most so many links."""
+    limits = provers[0].limits._replace(total=min(provers[0].limits.total, max(entries, 1)))
+    problems = [prover.problem for prover in provers]
+    engine = SharedSupport(problems, weights, no_limits(problems[0].shape), n_jobs=1)
+    engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), [])
+    outcome = engine.outcome(Status.GIVEN)
+    return _wrap(outcome, [_Prover(one, limits, 1e-13) for one in problems], weights)
+
+
+def _named_pairs(name: str, pairs: Any) -> list[Pair]:
+    """Pairs as the user gave them, each once."""
+    if isinstance(pairs, Result):
+        pairs = np.stack([pairs._parts.rows, pairs._parts.cols], axis=1)
+    array = pairs.links if isinstance(pairs, SharedResult) else np.asarray([] if pairs is None else pairs)
+    if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
+        raise TypeError(f"{name} must be a list of pairs of ints, got {pairs!r}")
+    return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
+
+
+def _require_inside(name: str, pairs: list[Pair], shape: tuple[int, int]) -> None:
+    for pair in pairs:
+        if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
+            raise ValueError(f"{name} must hold pairs of a plan of shape {shape}, got {pair}")
+
+
+def _checked_problems(problems: Sequence[Problem]) -> list[Problem]:
+    """At least one problem, all of one shape."""
+    try:
+        scenarios = list(problems)
+    except TypeError:
+        raise TypeError(f"problems must be a list of Problem, got {type(problems).__name__}") from None
+    if not scenarios:
+        raise ValueError("problems must hold at least one scenario, got none")
+    for k, one in enumerate(scenarios):
+        if not isinstance(one, Problem):
+            raise TypeError(f"problems must be a list of Problem, got {type(one).__name__} at {k}")
+        if one.shape != scenarios[0].shape:
+            raise ValueError(f"problems must have one shape, got {scenarios[0].shape} at 0 and {one.shape} at {k}")
+    return scenarios
+
+
+def _checked_weights(weights: Any, count: int) -> Floats:
+    """A positive weight for each scenario."""
+    if weights is None:
+        return np.full(count, 1.0 / count)
+    array = _checks.real_array("weights", weights, ndim=1)
+    if len(array) != count:
+        raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
+    if array.min() <= 0.0:
+        raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
+    return array.copy()
+
+
+def _require_fixed(fixed: list[Pair], matroid: Matroid | None, limits: Limits, problems: Sequence[Problem]) -> None:
+    """The links that are there already must fit the budget and not be forbidden."""
+    for k, pair in enumerate(fixed):
+        fits = (
+            bool(free(limits, fixed[:k], *as_arrays([pair]))[0])
+            if matroid is None or isinstance(matroid, Counting)
+            else matroid.can_add(fixed[:k], pair)
+        )
+        if not fits:
+            raise ValueError(f"fixed must fit the budget, got {len(fixed)} links of which {pair} is one too many")
+    for s, problem in enumerate(problems):
+        costs = problem.cost.entries(*as_arrays(fixed))
+        if fixed and not np.isfinite(costs).all():
+            bad = fixed[int(np.flatnonzero(~np.isfinite(costs))[0])]
+            raise ValueError(f"fixed must not hold a forbidden pair, got {bad} with cost inf in scenario {s}")

@@ -1,0 +1,195 @@
+"""Networks for uncertain demand: what they earn, what they may not do, and how they compare with the classic ones."""
+
+import numpy as np
+import pytest
+
+from sparsetransport.apps.network_design import dedicated, design, draw, evaluate, long_chain
+
+
+def market(m=12, n=12, z=8, seed=0):
+    """Profits around one, capacities of one, and demands around m/n."""
+    rng = np.random.default_rng(seed)
+    mean = rng.uniform(5.0, 8.0, n)
+    demand = np.maximum(rng.normal(mean, 1.5, (3 * z, n)), 0.0)
+    demand *= m / demand.sum(axis=1, keepdims=True)
+    return rng.uniform(0.8, 1.2, (m, n)), np.ones(m), demand[:z], demand[z:]
+
+
+def test_evaluate_is_the_linear_program():
+    """Against the program written out for all pairs, with the missing ones fixed at zero."""
+    from scipy.optimize import linprog
+
+    profit, supply, demand, _ = market(5, 4)
+    links = np.array([(0, 0), (0, 1), (1, 1), (2, 2), (3, 3), (4, 0), (4, 3)])
+    found = evaluate(links, profit, supply, demand)
+    rows = np.repeat(np.eye(5), 4, axis=1)
+    cols = np.tile(np.eye(4), 5)
+    allowed = np.zeros((5, 4), bool)
+    allowed[links[:, 0], links[:, 1]] = True
+    bounds = [(0.0, None if ok else 0.0) for ok in allowed.ravel()]
+    for s, one in enumerate(demand):
+        answer = linprog(-profit.ravel(), np.vstack([rows, cols]), np.concatenate([supply, one]), bounds=bounds)
+        assert found.profits[s] == pytest.approx(-answer.fun)
+        shipped = np.bincount(links[:, 1], found.flows[s], 4)
+        np.testing.assert_allclose(shipped + found.unmet[s], one, atol=1e-9)
+        used = np.bincount(links[:, 0], found.flows[s], 5)
+        np.testing.assert_allclose(used + found.idle[s], supply, atol=1e-9)
+        assert found.utilisation[s] == pytest.approx(used.sum() / supply.sum())
+    assert found.expected == pytest.approx(found.profits.mean())
+    assert found.expected_unmet == pytest.approx(found.unmet.sum(axis=1).mean())
+    assert found.expected_idle == pytest.approx(found.idle.sum(axis=1).mean())
+
+
+def test_no_links_earn_nothing():
+    profit, supply, demand, _ = market(3, 3)
+    found = evaluate([], profit, supply, demand)
+    assert found.expected == 0.0
+    np.testing.assert_allclose(found.unmet, demand)
+
+
+def test_a_design_beats_the_classic_networks_with_as_many_links():
+    """On the scenarios it is chosen for, and it comes close to full flexibility on others."""
+    profit, supply, demand, test = market()
+    for links, classic in ((12, dedicated), (24, long_chain)):
+        network = design(profit, supply, demand, links, held_out=test)
+        assert len(network.links) <= links
+        assert len(set(map(tuple, network.links.tolist()))) == len(network.links)
+        theirs = evaluate(classic(profit, supply, demand), profit, supply, demand)
+        assert network.expected_profit >= theirs.expected - 1e-9
+    assert network.held_out.expected > 0.97 * network.full[1].expected
+    rows = {row.name: row for row in network.comparison}
+    assert [rows[name].links for name in ("full flexibility", "dedicated", "long chain")] == [144, 12, 24]
+    assert rows["full flexibility"].ours is None
+    assert rows["long chain"].ours == pytest.approx(network.expected_profit)
+    assert rows["full flexibility"].held_out == pytest.approx(network.full[1].expected)
+    assert rows["dedicated"].ours <= network.expected_profit
+
+
+def test_more_links_than_are_of_use_serve_scenarios_that_vary_more():
+    """The scenarios at hand need few links; others gain from the rest."""
+    profit, supply, demand, test = market(z=2)
+    few, many = (design(profit, supply, demand, links, held_out=test) for links in (24, 60))
+    assert len(many.links) > len(few.links)
+    assert many.held_out.expected > few.held_out.expected
+
+
+def test_limits_of_plants_and_products_are_kept():
+    profit, supply, demand, _ = market()
+    network = design(profit, supply, demand, 24, max_per_plant=2, max_per_product=[3] * 12)
+    assert np.bincount(network.links[:, 0]).max() <= 2
+    assert np.bincount(network.links[:, 1]).max() <= 3
+    assert len(network.links) >= 20
+
+
+def test_forbidden_links_are_not_built():
+    profit, supply, demand, _ = market()
+    free = design(profit, supply, demand, 20)
+    out = free.links[:6]
+    mask = np.zeros(profit.shape, bool)
+    mask[out[:, 0], out[:, 1]] = True
+    for forbidden in (out, mask):
+        links = set(map(tuple, design(profit, supply, demand, 20, forbidden=forbidden).links.tolist()))
+        assert not links & set(map(tuple, out.tolist()))
+    assert len(design(profit, supply, demand, 20, forbidden=mask).full[0].links) == 144 - 6
+
+
+def test_links_that_lose_money_are_not_built():
+    profit, supply, demand, _ = market()
+    profit[:, 3] = -0.1
+    network = design(profit, supply, demand, 30)
+    assert 3 not in network.links[:, 1]
+    np.testing.assert_allclose(network.training.unmet[:, 3], demand[:, 3])
+
+
+@pytest.mark.parametrize("count", [True, False])
+def test_fixed_links_stay_counted_or_free(count):
+    profit, supply, demand, _ = market()
+    fixed = [(0, 5), (7, 7), (11, 2)]
+    network = design(profit, supply, demand, 14, fixed, count_fixed=count)
+    assert network.fixed == 3
+    assert list(map(tuple, network.links[:3].tolist())) == fixed
+    assert len(network.links) == (14 if count else 17)
+
+
+def test_capacity_and_demand_need_not_agree():
+    """Half the capacity idle, or half the demand unmet: the design says so, and earns what it can."""
+    profit, supply, demand, _ = market()
+    for scale in (0.5, 2.0):
+        network = design(profit, supply, scale * demand, 24)
+        assert network.expected_profit > 0.93 * network.full[0].expected
+        served = float(network.training.weights @ (network.training.flows.sum(axis=1)))
+        assert network.training.expected_unmet == pytest.approx(scale * 12.0 - served)
+        assert network.training.expected_idle == pytest.approx(12.0 - served)
+
+
+def test_plants_and_products_need_not_be_as_many():
+    profit, supply, demand, _ = market(6, 9)
+    assert len(dedicated(profit, supply, demand)) == 9
+    assert set(dedicated(profit, supply, demand)[:, 1].tolist()) == set(range(9))
+    assert set(dedicated(profit.T, np.ones(9), np.ones((2, 6)))[:, 0].tolist()) == set(range(9))
+    network = design(profit, supply, demand, 14)
+    assert network.expected_profit > 0.95 * network.full[0].expected
+
+
+def test_weights_of_scenarios():
+    """A scenario that counts for all decides alone."""
+    profit, supply, demand, _ = market(z=3)
+    heavy = design(profit, supply, demand, 13, weights=[1.0, 1e-9, 1e-9])
+    equal = design(profit, supply, demand, 13)
+    assert heavy.training.profits[0] >= equal.training.profits[0] - 1e-9
+    assert heavy.expected_profit == pytest.approx(heavy.training.profits[0], rel=1e-6)
+
+
+def test_the_curve_rises_to_the_design():
+    profit, supply, demand, test = market()
+    network = design(profit, supply, demand, 20, held_out=test)
+    counts, train, held = network.curve(6)
+    assert counts[0] == 1
+    assert counts[-1] == len(network.links)
+    assert (np.diff(train) >= -1e-9).all()
+    assert train[-1] == pytest.approx(network.expected_profit)
+    assert held[-1] == pytest.approx(network.held_out.expected)
+
+
+def test_the_picture_has_a_line_for_every_link():
+    pytest.importorskip("matplotlib")
+    profit, supply, demand, test = market(6, 5)
+    network = design(profit, supply, demand, 9, [(0, 0)], held_out=test)
+    figure = draw(network, plants=list("abcdef"), points=3)
+    left, right = figure.axes
+    assert len(left.lines) == len(network.links)
+    widths = [line.get_linewidth() for line in left.lines]
+    assert int(np.argmax(widths)) == int(network.training.expected_flows.argmax())
+    assert "there already" in left.get_title(loc="left")
+    heights = [line.get_ydata()[0] for line in right.lines]
+    assert any(height == pytest.approx(network.full[0].expected) for height in heights)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"supply": [1.0] * 3}, "supply must have one number for each of the 4 plants of profit, got 3"),
+        ({"supply": [1.0, 1.0, -2.0, 1.0]}, "supply must not be negative, got -2.0 at 2"),
+        ({"demand_scenarios": np.zeros((0, 4))}, "at least one scenario, got none"),
+        ({"demand_scenarios": [[1.0, 1.0, np.nan, 1.0]]}, r"demand_scenarios must be finite, got nan at \(0, 2\)"),
+        ({"demand_scenarios": [[1.0, 1.0, -1.0, 1.0]]}, r"demand_scenarios must not be negative, got -1.0 at \(0, 2\)"),
+        ({"demand_scenarios": [[1.0, 1.0]]}, "one column for each of the 4 products of profit, got 2"),
+        ({"links": 0}, "links must be a positive int, got 0"),
+        ({"links": 2, "fixed": [(0, 0), (1, 1), (2, 2)]}, "at least the number of fixed links, 3, got 2"),
+        ({"fixed": [(0, 9)]}, r"fixed must be pairs of one of 4 plants and one of 4 products, got \(0, 9\)"),
+        (
+            {"fixed": [(0, 0), (0, 1)], "max_per_plant": 1},
+            "max_per_plant must allow the fixed links, got 1 for number 0",
+        ),
+        ({"forbidden": np.ones((2, 2), bool)}, r"forbidden must have the shape of profit, \(4, 4\), got \(2, 2\)"),
+        ({"max_per_product": [1, 2]}, "max_per_product must be a positive int or a list of 4 ints"),
+        ({"held_out": [[1.0, 1.0]]}, "held_out must have one column for each of the 4 products, got 2"),
+        ({"held_out": [[1.0, 1.0, -1.0, 1.0]]}, r"held_out must not be negative, got -1.0 at \(0, 2\)"),
+        ({"weights": [1.0, 2.0]}, "weights must have one number for each of the 1 scenarios, got 2"),
+        ({"weights": [-1.0]}, "weights must be positive, got -1.0 at 0"),
+    ],
+)
+def test_errors_name_the_argument(change, message):
+    arguments = {"profit": np.ones((4, 4)), "supply": np.ones(4), "demand_scenarios": np.ones((1, 4)), "links": 5}
+    with pytest.raises((ValueError, TypeError), match=message):
+        design(**(arguments | change))

@@ -1,0 +1,131 @@
+"""The baselines of the network-design experiment: GSOT, and Algorithm 1 to the letter."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import sparsetransport as st
+from sparsetransport.baselines import algorithm_1, gsot
+
+
+def problems(m=6, n=5, z=3, *, seed=0, rows_alike=False):
+    rng = np.random.default_rng(seed)
+    profit = rng.uniform(0.5, 1.5, (1 if rows_alike else m, n)) * np.ones((m, 1))
+    demands = rng.uniform(0.5, 1.5, (z, n))
+    demands /= demands.sum(axis=1, keepdims=True)
+    first = st.Problem.from_matrices(-profit, np.full(m, 1.0 / m), demands[0], unbalanced=50.0)
+    return [replace(first, b=b) for b in demands]
+
+
+def exact_cost(problem):
+    m, n = problem.shape
+    sums = np.vstack([np.repeat(np.eye(m), n, axis=1), np.tile(np.eye(n), m)])
+    return linprog(problem.cost.rows(0, m).ravel(), A_eq=sums, b_eq=np.concatenate([problem.a, problem.b])).fun
+
+
+def test_gsot_without_penalty_is_exact_transport():
+    """As alpha vanishes, ADMM converges to the linear programs of the scenarios: marginals and costs agree."""
+    scenarios = problems()
+    result = gsot(scenarios, 30, alpha=1e-9, rho=0.5, max_iter=400, tol=1e-12)
+    assert len(result.links) == 30
+    for problem, plan in zip(scenarios, result.plans, strict=True):
+        assert plan.value_linear == pytest.approx(exact_cost(problem), abs=2e-3)
+        np.testing.assert_allclose(plan.marginal_a, problem.a, atol=1e-4)
+        np.testing.assert_allclose(plan.marginal_b, problem.b, atol=1e-4)
+    assert result.log["primal"] < 1e-3
+    assert result.status is st.Status.BASELINE
+
+
+def test_gsot_minimises_its_penalised_objective():
+    """With a penalty the cost is higher and the sum of cost and penalty lower than without, and than at other plans."""
+    scenarios, alpha = problems(8, 8, 4, seed=1), 0.2
+    free, bound = (gsot(scenarios, 64, alpha=a, rho=0.5, max_iter=1500, tol=1e-12) for a in (1e-9, alpha))
+    costs = [sum(plan.value_linear for plan in result.plans) for result in (free, bound)]
+    totals = [
+        cost + alpha * np.linalg.norm(result.mass, axis=0).sum()
+        for cost, result in zip(costs, (free, bound), strict=True)
+    ]
+    assert costs[1] > costs[0] + 1e-4
+    assert totals[1] < totals[0] - 1e-4
+    dense = [np.stack([plan.plan for plan in result.plans]) for result in (free, bound)]
+    profit = np.stack([problem.cost.rows(0, 8) for problem in scenarios])
+    for share in (0.01, 0.1, 0.5):
+        between = (1.0 - share) * dense[1] + share * dense[0]
+        total = (profit * between).sum() + alpha * np.linalg.norm(between, axis=0).sum()
+        assert totals[1] <= total + 1e-5
+
+
+def test_gsot_links_where_all_plants_are_alike():
+    """Plants that are the same point get the same plan, so the first m links are all plants for one product."""
+    result = gsot(problems(6, 5, rows_alike=True), 6, max_iter=20)
+    assert sorted(result.links[:, 0].tolist()) == list(range(6))
+    assert len(set(result.links[:, 1].tolist())) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": 0}, "k must be a positive int, got 0"),
+        ({"alpha": 0.0}, "alpha must be a positive number"),
+        ({"rho": -1.0}, "rho must be a positive number"),
+        ({"problems": []}, "at least one scenario"),
+    ],
+)
+def test_gsot_errors(change, message):
+    with pytest.raises(ValueError, match=message):
+        gsot(**({"problems": problems(), "k": 3} | change))
+
+
+def smooth(reg=0.0):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(9, 2)), rng.normal(size=(8, 2))
+    return st.Problem.from_points(x, y, kernels=st.RBF(1.0), normalize_cost=True, unbalanced=10.0, reg=reg, lazy=False)
+
+
+@pytest.mark.parametrize("reg", [0.0, 0.5])
+def test_algorithm_1_with_all_pairs_is_omp(reg):
+    """Enough iterations give the masses of the exact solver, and so the same pairs."""
+    problem = smooth(reg)
+    literal = algorithm_1(problem, 5, max_iter=20_000)
+    exact = st.solve_problem(problem, budget=5, reclaim=False, polish=False)
+    assert literal.value == pytest.approx(exact.value, rel=1e-4)
+    assert literal.path.pairs.tolist() == exact.path.pairs.tolist()
+
+
+def test_algorithm_1_draws_like_pytorch():
+    """The first sample is what torch.randint draws for the seed."""
+    torch = pytest.importorskip("torch")
+    problem, k, eps, seed = smooth(), 6, 0.3, 7
+    m, n = problem.shape
+    sample = torch.randint(
+        m * n, (int(np.ceil(m * n / k * np.log(1.0 / eps))),), generator=torch.Generator().manual_seed(seed)
+    )
+    rows, cols = np.divmod(sample.numpy(), n)
+    best = int(problem.slope(rows, cols).argmin())
+    chosen = algorithm_1(problem, k, eps=eps, seed=seed, max_iter=50).path.pairs[0]
+    assert tuple(chosen.tolist()) == (rows[best], cols[best])
+
+
+def test_algorithm_1_repeats_itself_and_keeps_its_budget():
+    one, same, other = (algorithm_1(smooth(), 7, eps=0.5, seed=seed, max_iter=200) for seed in (3, 3, 4))
+    assert one.path.pairs.tolist() == same.path.pairs.tolist()
+    assert one.path.pairs.tolist() != other.path.pairs.tolist()
+    assert len(one.path) == 7
+    assert one.value >= st.solve_problem(smooth(), budget=7).value - 1e-9
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"k": 0}, "k must be a positive int"), ({"eps": 1.5}, "eps must be between 0 and 1, got 1.5")],
+)
+def test_algorithm_1_errors(change, message):
+    with pytest.raises(ValueError, match=message):
+        algorithm_1(**({"problem": smooth(), "k": 3} | change))
+
+
+def test_algorithm_1_wants_one_weight():
+    problem = st.Problem.from_matrices(np.ones((2, 2)), unbalanced=(1.0, 2.0))
+    with pytest.raises(ValueError, match="one number for algorithm_1"):
+        algorithm_1(problem, 2)

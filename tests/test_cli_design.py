@@ -1,0 +1,189 @@
+"""``sparsetransport design``: labelled files in, links and a picture out, and complaints that name the place."""
+
+import csv
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sparsetransport import cli
+from sparsetransport.apps.network_design import evaluate
+
+PLANTS, PRODUCTS = ["Leeds", "Porto", "Lyon"], ["1", "trams", "cabs, red", "carts"]
+PROFIT = np.array([[3.0, 2.0, 1.0, 1.0], [1.0, 3.0, 2.0, 1.0], [1.0, 1.0, 3.0, 2.5]])
+DEMAND = np.array([[8.0, 12.0, 5.0, 5.0], [12.0, 8.0, 10.0, 2.0], [5.0, 9.0, 9.0, 9.0]])
+
+
+def write(path, header, names, values):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        writer.writerows([name, *row] for name, row in zip(names, values, strict=True))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three files; supply and demand have their names in another order than the profits."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "profit.csv", ["plant", *PRODUCTS], PLANTS, PROFIT)
+    write(tmp_path / "supply.csv", ["plant", "capacity"], PLANTS[::-1], [[11.0], [10.0], [9.0]])
+    write(tmp_path / "demand.csv", ["scenario", *PRODUCTS[::-1]], ["low", "mid", "high"], DEMAND[:, ::-1])
+    return tmp_path
+
+
+def run(*more, links=6):
+    files = ["--profit", "profit.csv", "--supply", "supply.csv", "--demand", "demand.csv", "--links", str(links)]
+    return CliRunner().invoke(cli.app, ["design", *files, *map(str, more)])
+
+
+def links_of(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_links_come_out_with_their_names(folder):
+    """The file holds the links in order of choice, and the table says what the linear program says."""
+    answer = run("--out", "network.csv")
+    assert answer.exit_code == 0, answer.output
+    rows = links_of(folder / "network.csv")
+    assert [row["order"] for row in rows] == [str(k + 1) for k in range(len(rows))]
+    assert 4 <= len(rows) <= 6
+    pairs = [(PLANTS.index(row["plant"]), PRODUCTS.index(row["product"])) for row in rows]
+    earned = evaluate(pairs, PROFIT, [9.0, 10.0, 11.0], DEMAND)
+    assert f"{earned.expected:.6g}" in answer.output
+    np.testing.assert_allclose([float(row["expected_flow"]) for row in rows], earned.expected_flows, atol=1e-6)
+    assert [float(row["profit"]) for row in rows] == [PROFIT[pair] for pair in pairs]
+    for name in ("full flexibility", "dedicated", "long chain", "demand unmet", "capacity idle", "capacity used"):
+        assert name in answer.output
+
+
+def test_the_output_may_be_the_terminal(folder):
+    answer = run("--out", "-")
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines()[0] == "order,plant,product,expected_flow,profit,fixed"
+    assert "full flexibility" not in answer.stdout
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_a_picture(folder, ending):
+    pytest.importorskip("matplotlib")
+    answer = run("--plot", f"network.{ending}")
+    assert answer.exit_code == 0, answer.output
+    start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending]
+    assert (folder / f"network.{ending}").read_bytes().startswith(start)
+
+
+def test_fixed_and_forbidden_links_and_limits(folder):
+    (folder / "old.csv").write_text("plant,product,since\nLyon,1,1999\nLyon,1,2001\n", encoding="utf-8")
+    (folder / "never.csv").write_text('product,plant\n1,Leeds\n"cabs, red",Lyon\n', encoding="utf-8")
+    more = ("--fixed", "old.csv", "--forbidden", "never.csv", "--max-per-plant", 2, "--max-per-product", 2)
+    answer = run(*more, "--out", "network.csv", links=5)
+    assert answer.exit_code == 0, answer.output
+    rows = links_of(folder / "network.csv")
+    assert (rows[0]["plant"], rows[0]["product"], rows[0]["fixed"]) == ("Lyon", "1", "yes")
+    assert all(row["fixed"] == "no" for row in rows[1:])
+    pairs = [(row["plant"], row["product"]) for row in rows]
+    assert ("Leeds", "1") not in pairs
+    assert ("Lyon", "cabs, red") not in pairs
+    assert max(pairs.count(pair) for pair in pairs) == 1
+    assert max([plant for plant, _ in pairs].count(name) for name in PLANTS) <= 2
+    assert run("--fixed", "old.csv", "--fixed-free", "--out", "free.csv", links=1).exit_code == 0
+    assert len(links_of(folder / "free.csv")) == 2
+
+
+def test_held_out_scenarios_get_their_columns(folder):
+    write(folder / "later.csv", ["scenario", *PRODUCTS], ["a", "b"], DEMAND[:2])
+    answer = run("--held-out", "later.csv")
+    assert answer.exit_code == 0
+    assert "held out" in answer.output
+
+
+def spoil(folder, name, old, new):
+    text = (folder / name).read_text(encoding="utf-8")
+    assert old in text
+    (folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("supply.csv", "Porto", "Oporto", "supply.csv has no row 'Porto', which profit.csv has"),
+        ("supply.csv", "Leeds,9.0", "Leeds,9.0\nRome,3", "supply.csv, row 'Rome': profit.csv has nothing of that name"),
+        (
+            "supply.csv",
+            "Porto,10.0",
+            "Porto,-10",
+            "supply.csv, line 3 (row 'Porto'), column 'capacity': must not be negative",
+        ),
+        ("supply.csv", "10.0", "ten", "supply.csv, line 3 (row 'Porto'), column 'capacity': 'ten' is not a number"),
+        ("supply.csv", "plant,capacity", "plant,capacity,more", "supply.csv, line 2: 2 cells where the header has 3"),
+        ("demand.csv", "carts", "charts", "demand.csv has no column 'carts', which profit.csv has"),
+        (
+            "demand.csv",
+            "mid,2.0",
+            "mid,nan",
+            "demand.csv, line 3 (row 'mid'), column 'carts': nan is not a finite number",
+        ),
+        ("demand.csv", "mid,2.0", "mid,", "demand.csv, line 3 (row 'mid'), column 'carts': the cell is empty"),
+        (
+            "demand.csv",
+            "mid,2.0",
+            "mid,-2",
+            "demand.csv, line 3 (row 'mid'), column 'carts': must not be negative, got -2",
+        ),
+        ("demand.csv", "mid", "low", "demand.csv, line 3: the row 'low' is there twice, first in line 2"),
+        ("profit.csv", "trams", "", "profit.csv, column 3: the column has no name"),
+        ("profit.csv", "Porto", "Leeds", "profit.csv, line 3: the row 'Leeds' is there twice"),
+    ],
+)
+def test_bad_cells_are_named_by_file_row_and_column(folder, name, old, new, message):
+    spoil(folder, name, old, new)
+    answer = run("--out", "network.csv")
+    assert answer.exit_code == 2
+    assert message in answer.output.replace("\n", " ") or message in answer.output
+    assert not (folder / "network.csv").exists()
+
+
+def test_no_scenario(folder):
+    (folder / "demand.csv").write_text("scenario,1,trams,carts\n", encoding="utf-8")
+    answer = run()
+    assert answer.exit_code == 2
+    assert "demand.csv has no scenarios" in answer.output
+
+
+def test_fewer_links_than_are_there(folder):
+    (folder / "old.csv").write_text("plant,product\nLyon,1\nLeeds,1\n", encoding="utf-8")
+    answer = run("--fixed", "old.csv", links=1)
+    assert answer.exit_code == 2
+    assert "--links 1 is fewer than the 2 links of old.csv" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("plant,thing\nLyon,1\n", "old.csv must have a column 'product', it has 'plant', 'thing'"),
+        ("plant,product\nLyon,ships\n", "old.csv, line 2, column 'product': there is no product 'ships'"),
+        ("", "old.csv is empty"),
+    ],
+)
+def test_bad_links(folder, text, message):
+    (folder / "old.csv").write_text(text, encoding="utf-8")
+    answer = run("--fixed", "old.csv")
+    assert answer.exit_code == 2
+    assert message in answer.output
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--out", "network.xlsx"), "--out network.xlsx must end in .csv"),
+        (("--plot", "network.gif"), "--plot network.gif must end in .png, .pdf or .svg"),
+        (("--out", "profit.csv"), "--out profit.csv would overwrite the input"),
+        (("--max-per-plant", "0"), "--max-per-plant must be a positive int, got 0"),
+        (("--held-out", "nothing.csv"), "cannot read nothing.csv: No such file or directory"),
+    ],
+)
+def test_bad_options(folder, more, message):
+    answer = run(*more)
+    assert answer.exit_code == 2
+    assert message in answer.output
