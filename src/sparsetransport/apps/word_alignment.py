@@ -319,14 +319,12 @@ def align_costs(
     for k, result in zip(held, _solve_all(first, _ONE_EACH, n_jobs), strict=True):
         found[k] = _shares(result, settings.threshold)
     if settings.phrases:
-        problems, owners = [], []
-        for k in held:
-            allowed = _beside(found[k], costs[k].shape)
-            if len(allowed) > len(found[k]):
-                problems.append(_second_problem(costs[k], allowed, settings.phrases))
-                owners.append(k)
-        for k, result in zip(owners, _solve_all(problems, None, n_jobs), strict=True):
-            found[k] = _shares(result, 0.0) | found[k]
+        owners = [(k, beside) for k in held if len(beside := _beside(found[k], costs[k].shape))]
+        second = [_second_problem(costs[k], beside, settings.phrases) for k, beside in owners]
+        results = _solve_all([problem for problem, _, _ in second], None, n_jobs)
+        for (k, _), (_, rows, cols), result in zip(owners, second, results, strict=True):
+            joined = {(int(rows[i]), int(cols[j])): share for (i, j), share in _shares(result, 0.0).items()}
+            found[k] = joined | found[k]
     return [([*sorted(links)], [links[pair] for pair in sorted(links)]) for links in found]
 
 
@@ -343,13 +341,16 @@ def _first_problem(cost: Floats, settings: Settings) -> Problem:
     return Problem(Cost.dense(cost), np.ones(m), np.ones(n), gram_a, gram_b, weights, 0.0)
 
 
-def _second_problem(cost: Floats, allowed: Ints, weight: float) -> Problem:
-    """The same costs for the allowed pairs alone."""
-    m, n = cost.shape
-    rows, cols = allowed.T
+def _second_problem(cost: Floats, pairs: Ints, weight: float) -> tuple[Problem, Ints, Ints]:
+    """The same costs for the given pairs alone, of the words in them; and which words these are."""
+    rows, near = np.unique(pairs[:, 0], return_inverse=True)
+    cols, far = np.unique(pairs[:, 1], return_inverse=True)
+    m, n = len(rows), len(cols)
     held = np.full((m, n), np.inf)
-    held[rows, cols] = cost[rows, cols]
-    return Problem(Cost.dense(held), np.ones(m), np.ones(n), _chain(m, 0.0), _chain(n, 0.0), (weight, weight), 0.0)
+    held[near, far] = cost[pairs[:, 0], pairs[:, 1]]
+    weights = weight, weight
+    problem = Problem(Cost.dense(held), np.ones(m), np.ones(n), _chain(m, 0.0), _chain(n, 0.0), weights, 0.0)
+    return problem, rows, cols
 
 
 @lru_cache(maxsize=1024)
@@ -373,15 +374,16 @@ def _shares(result: Result, threshold: float) -> dict[Pair, float]:
 
 
 def _beside(links: dict[Pair, float], shape: tuple[int, int]) -> Ints:
-    """The links, and the pairs beside one of a word that has none yet."""
+    """The pairs beside a link of a word that has none yet, and the links that these are beside."""
     pairs = np.array(list(links), np.int64).reshape(-1, 2)
     free_rows, free_cols = np.ones(shape[0] + 2, bool), np.ones(shape[1] + 2, bool)
     free_rows[pairs[:, 0] + 1] = free_cols[pairs[:, 1] + 1] = False
     free_rows[[0, -1]] = free_cols[[0, -1]] = False  # beyond the ends
-    parts = [pairs]
+    parts = []
     for step in (-1, 1):
-        parts.append(pairs[free_rows[pairs[:, 0] + 1 + step]] + (step, 0))
-        parts.append(pairs[free_cols[pairs[:, 1] + 1 + step]] + (0, step))
+        for free, side in ((free_rows, 0), (free_cols, 1)):
+            near = pairs[free[pairs[:, side] + 1 + step]]
+            parts += [near, near + (step * (side == 0), step * (side == 1))]
     return np.concatenate(parts)
 
 

@@ -11,6 +11,7 @@ EXPERIMENTS: dict[str, str] = {
     "diversity": "sparsetransport.experiments.diversity",
     "gradient-flow": "sparsetransport.experiments.gradient_flow",
     "colour-transfer": "sparsetransport.experiments.colour_transfer",
+    "word-alignment": "sparsetransport.experiments.word_alignment",
 }
 """Every experiment and the module with its ``run``, which is imported when it is needed."""
 
@@ -20,6 +21,7 @@ SUMMARIES: dict[str, str] = {
     "diversity": "which points a few links reach (two figures of the appendix)",
     "gradient-flow": "points that flow to a target (a figure of the appendix)",
     "colour-transfer": "the colours of one photograph given to another (a figure of the appendix)",
+    "word-alignment": "links between the words of two sentences (Table 2 and one of the appendix); MultiMWA-Wiki",
 }
 """What each experiment shows, in a line."""
 
