@@ -2,6 +2,7 @@
 
 from ._checks import ConvergenceWarning, SparseTransportWarning
 from .api import solve, solve_problem, solve_sample, solve_support
+from .batch import ProblemError, solve_batch, solve_stream
 from .certificate import guarantee
 from .geometry.costs import cost_matrix
 from .geometry.kernels import IMQ, RBF, Delta, IMQv2
@@ -35,6 +36,7 @@ __all__ = [
     "PerColumn",
     "PerRow",
     "Problem",
+    "ProblemError",
     "Residual",
     "ResidualGreedy",
     "Result",
@@ -48,7 +50,9 @@ __all__ = [
     "guarantee",
     "maximise",
     "solve",
+    "solve_batch",
     "solve_problem",
     "solve_sample",
+    "solve_stream",
     "solve_support",
 ]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import numba.extending
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _OPTIONS: dict[str, Any] = {
@@ -29,3 +30,9 @@ def small_kernel(function: _F) -> _F:
     """The same for a function of a few operations: it becomes part of its callers."""
     compiled: _F = numba.njit(forceinline=True, **_OPTIONS)(function)
     return compiled
+
+
+def shared(function: _F) -> _F:
+    """Plain Python when Python calls it, part of the caller when a kernel does."""
+    registered: _F = numba.extending.register_jitable(function)
+    return registered

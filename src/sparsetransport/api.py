@@ -226,6 +226,7 @@ class _Options(NamedTuple):
     polish: bool
     gap_tol: float | None
     start: list[Pair]
+    masses: Floats | None  # of the start, where they are known
     callback: Callback | None
     rng: np.random.Generator
     tol: float
@@ -263,6 +264,7 @@ class _Options(NamedTuple):
             reclaim and exact if polish is None else polish,
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
             _pairs(start),
+            start._parts.mass if isinstance(start, Result) else None,
             callback,
             np.random.default_rng(rng),
             (1e-13 if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
@@ -281,7 +283,16 @@ def _solve(problem: Problem, options: _Options, give: Any) -> Result:
     limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
     _require_inside(options.start, problem.shape)
     if isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting:
-        outcome = _run(problem, limits, options.start, tol, options.callback, polish=options.polish, thorough=thorough)
+        outcome = _run(
+            problem,
+            limits,
+            options.start,
+            tol,
+            options.callback,
+            masses=options.masses,
+            polish=options.polish,
+            thorough=thorough,
+        )
     else:
         outcome = maximise(
             problem,
@@ -310,12 +321,13 @@ def _run(
     tol: float,
     callback: Callback | None = None,
     *,
+    masses: Floats | None = None,
     polish: bool,
     thorough: bool,
 ) -> Outcome:
     """The compiled loop from start to end."""
     engine = Engine(problem, limits, tol=tol, callback=callback)
-    engine.seed(first)
+    engine.seed(first, masses)
     status = engine.grow()
     if polish:
         engine.polish(thorough=thorough)
@@ -336,7 +348,7 @@ def _polish(
     if matroid is not None and not isinstance(matroid, Counting):
         return exchange(problem, matroid, outcome, tol, callback)
     engine = Engine(problem, limits, tol=tol)
-    engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)))
+    engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)), outcome.mass)
     engine.record, engine.callback = outcome.record, callback  # from here on the steps are those of the polish
     status = engine.grow()
     engine.polish(thorough=thorough)

@@ -30,18 +30,20 @@ def test_ours_links_one_to_one_and_uses_its_links_best(setting):
     assert objective[OURS] < min(objective[SSOT_TOP], objective[MMD])
 
 
-def test_over_many_draws_ours_reaches_more_of_the_circles(report):
-    """On the circles ours never reaches fewer points; on 10 + 10 points it is no better than SSOT's heaviest links."""
+def test_over_many_draws_ours_reaches_more(report):
+    """Where the two sides are far apart. Where they overlap, it is no better than SSOT's heaviest links."""
     supports, draws = report.tables
     assert len(supports.rows) == 8
-    assert len(draws.rows) == 9
+    assert len(draws.rows) == 12
     lines = {(row[0], row[1]): dict(zip(draws.columns, row, strict=True)) for row in draws.rows}
     for other in (SSOT_TOP, "MMD-UOT, K heaviest"):
-        line = lines["two circles", other]
-        assert line["draws where ours reaches more"] > 0
-        assert line["draws where ours reaches fewer"] == 0
+        for figure in ("two circles", "10 + 10 points"):
+            line = lines[figure, other]
+            assert line["draws where ours reaches more"] > 4 * line["draws where ours reaches fewer"]
+        assert lines["two circles", other]["draws where ours reaches fewer"] == 0
     assert lines["two circles", "ours, K = 4"]["draws with one-to-one links (%)"] == 100.0
-    assert lines["10 + 10 points", "ours, K = 3"]["draws with one-to-one links (%)"] > 90.0
+    assert lines["10 + 10 points", "ours, K = 3"]["draws with one-to-one links (%)"] > 80.0
+    assert all(claim.holds for claim in report.claims)
 
 
 def test_claims_say_what_the_table_says(report):

@@ -163,3 +163,46 @@ def test_a_gap_asked_for_brings_better_plans():
         assert np.bincount(thorough.cols).max() == 1
         better += thorough.value < plain.value - 1e-9
     assert better > 0
+
+
+# --- starts with masses ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_nearby_plan_is_taken_over_at_once(lazy):
+    """From the plan of a nearby problem: most pairs stay, few steps are needed, and the optimum is that of no start."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=(30, 2))
+    before, after = (
+        st.Problem.from_points(shifted, y, kernels=st.RBF(0.1), unbalanced=20.0, lazy=lazy)
+        for shifted in (x, x + 0.01 * rng.normal(size=x.shape))
+    )
+    earlier = st.solve_problem(before)
+    cold, warm = st.solve_problem(after), st.solve_problem(after, start=earlier)
+    assert warm.value == pytest.approx(cold.value, rel=1e-12)
+    assert warm.status is st.Status.OPTIMAL
+    assert 0.8 * earlier.rows.size < len(warm.path.start) <= earlier.rows.size
+    assert set(warm.path.start) <= set(zip(earlier.rows.tolist(), earlier.cols.tolist(), strict=True))
+    assert len(warm.path) < 0.5 * len(cold.path)
+    assert warm.path.plan_at(10**6).value == pytest.approx(warm.value, rel=1e-12)
+
+
+def test_a_start_whose_pairs_depend_on_one_another_is_taken_one_by_one():
+    """A cycle changes no marginal at reg = 0: the Hessian on it is singular, and one of its pairs must go."""
+    regular = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], [0.5, 0.5], unbalanced=1.0, reg=10.0)
+    earlier = st.solve_problem(regular)
+    assert earlier.rows.size == 4
+    problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], [0.5, 0.5], unbalanced=1.0)
+    result = st.solve_problem(problem, start=earlier)
+    assert result.path.start == ()
+    assert result.value == pytest.approx(st.solve_problem(problem).value)
+
+
+def test_a_start_with_a_pair_forbidden_since_leaves_it_out():
+    C = np.ones((3, 3)) - np.eye(3)
+    earlier = st.solve(C, budget=3, unbalanced=50.0)
+    assert (earlier.rows == earlier.cols).all()
+    C[1, 1] = np.inf
+    result = st.solve(C, budget=3, unbalanced=50.0, start=earlier)
+    assert (1, 1) not in set(zip(result.rows.tolist(), result.cols.tolist(), strict=True))
+    assert np.isfinite(result.value)

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sparsetransport as st
-from sparsetransport import baselines
 from sparsetransport.plotting import BLACK
 
 from .report import Progress, Report, Table, command
@@ -60,7 +59,7 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
     """Let the points flow with MMD-UOT and with ours, and measure how close to the target they end.
 
     Two pictures ``density_a.png`` and ``density_b.png`` in the ``data`` folder (dark is mass) take the place of the
-    densities drawn here. ``full`` is the paper's size, 1,000 points and 2,450 steps, and takes hours.
+    densities drawn here. ``full`` is the paper's size, 1,000 points and 2,450 steps, and takes an hour.
     """
     count, steps = (1000, 2450) if full else (250, 300)
     report = Report("gradient-flow", command("gradient-flow", full=full, seed=seed), seed)
@@ -151,7 +150,7 @@ def flow(X: Any, Y: Any, setting: Setting, steps: int, *, progress: Progress) ->
         problem = st.Problem.from_matrices(
             cost / largest, kernels=(kernel.gram(points), gram), unbalanced=setting.unbalanced
         )
-        plan = baselines.mmd_uot(problem) if setting.name == MMD else st.solve_problem(problem, start=plan)
+        plan = st.solve_problem(problem, start=plan)
         gradient = 2.0 * (plan.marginal_a[:, None] * points - plan.sparse_plan @ Y) / largest
         points = points - RATE * len(points) * gradient
         if step in keep:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
+from .._jit import kernel, shared
 from . import _cholesky
 from ._cholesky import Floats
 
@@ -35,6 +35,7 @@ class Factor(NamedTuple):
     scratch: Floats  # (3, capacity)
 
 
+@shared
 def new_factor(capacity: int) -> Factor:
     """An empty factor with room for ``capacity`` entries."""
     stride = capacity + 8 if capacity % 64 == 0 else capacity  # a power-of-two stride fights over few cache sets
@@ -55,8 +56,9 @@ def copy_factor(source: Factor, destination: Factor) -> None:
     """Make ``destination`` (at least as large) the same as ``source``, scratch aside."""
     size = source.size[0]
     for j in range(size):
-        for i in range(j, size):
-            destination.upper[j, i] = source.upper[j, i]
+        old, new = source.upper[j, j:size], destination.upper[j, j:size]
+        for i in range(old.size):
+            new[i] = old[i]
         destination.target[j] = source.target[j]
         destination.mass[j] = source.mass[j]
         destination.label[0, j] = source.label[0, j]

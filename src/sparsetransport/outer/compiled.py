@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, small_kernel
+from .._jit import kernel, shared, small_kernel
 from ..geometry._entries import (
     BLOCK,
     Cost,
@@ -25,7 +25,8 @@ from ..geometry._entries import (
     potential,
     smoothed,
 )
-from ..inner.active_set import SOLVED, Factor, copy_factor, gain, new_factor, push
+from ..inner._cholesky import forward
+from ..inner.active_set import SOLVED, Factor, copy_factor, gain, new_factor, push, settle
 from .capacity import count, is_free
 
 FULL, OPTIMAL, NEEDS_ROOM, PAUSED, UNBOUNDED = 0, 1, 2, 3, 4
@@ -79,6 +80,7 @@ class Trace(NamedTuple):
     steps: Ints  # (2,) steps, departures
 
 
+@shared
 def new_trace(steps: int, capacity: int) -> Trace:
     """Room for ``steps`` additions. Every departure follows an addition or one of ``capacity`` entries at the start."""
     return Trace(
@@ -91,6 +93,7 @@ def new_trace(steps: int, capacity: int) -> Trace:
     )
 
 
+@shared
 def new_work(data: Data, capacity: int, left: Ints) -> Work:
     """The empty plan with room for ``capacity`` entries, and with the capacities ``left``."""
     m, n = data.base_r.size, data.base_c.size
@@ -152,6 +155,33 @@ def add(data: Data, work: Work, i: int, j: int) -> int:
         return UNBOUNDED
     count(work.left, data.labels, i, j, -1)
     return _call_back(data, work)
+
+
+@kernel
+def fetch_all(data: Data, rows: Ints, cols: Ints) -> bool:
+    """Make sure that the Gram columns of the pairs are there; False if there is no room for them."""
+    for k in range(rows.size):
+        if not (fetch(data.gram_a, rows[k]) and fetch(data.gram_b, cols[k])):
+            return False
+    return True
+
+
+@kernel
+def place(data: Data, work: Work, rows: Ints, cols: Ints, mass: Floats, lower: Floats, slopes: Floats) -> None:
+    """Fill the empty plan with pairs whose factor is known, solve, and let go what comes out empty."""
+    factor = work.factor
+    for t in range(rows.size):
+        for s in range(t + 1):
+            factor.upper[s, t] = lower[t, s]
+        factor.target[t] = -slopes[t]
+        factor.mass[t] = mass[t]
+        factor.label[0, t], factor.label[1, t] = rows[t], cols[t]
+    factor.size[0], factor.size[1] = rows.size, 0
+    forward(factor.upper, rows.size, factor.target)
+    settle(factor)
+    factor.size[1] = 0
+    for t in range(factor.size[0]):
+        count(work.left, data.labels, factor.label[0, t], factor.label[1, t], -1)
 
 
 @kernel

@@ -21,6 +21,7 @@ CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
 POOL_FROM = 250_000  # pairs; smaller plans are scanned at every step
 SPARE_COLUMNS = 256  # of a lazy Gram matrix: the swaps look at pairs in new rows and columns
+_SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
 POLISH_SHARE = 2.0  # operations of the polish for one of the building, unless a gap is asked for
 
 
@@ -36,10 +37,11 @@ class Engine:
         self.record = Record()
         self.effort = np.zeros(1)
         self.stopped = False
+        self.start: tuple[Pair, ...] = ()
         m, n = problem.shape
         weight_a, weight_b = problem.unbalanced
         r, c = problem.base
-        room = min(self.limits.most + 1, 2 * (m + n), 1024)
+        room = room_for(self.limits)
         self.data = Data(
             problem.cost.compiled,
             problem.gram_a.compiled(2.0 * weight_a, room + SPARE_COLUMNS),
@@ -53,12 +55,40 @@ class Engine:
         )
         self.work = compiled.new_work(self.data, room, self.limits.flat)
 
-    def seed(self, pairs: Sequence[Pair]) -> None:
-        """Begin with those of the pairs that help."""
+    def seed(self, pairs: Sequence[Pair], mass: Floats | None = None) -> None:
+        """Begin with those of the pairs that help: all at once from their masses if these are known, then one by one.
+
+        Masses of a nearby problem save most of the way: few entries turn negative.
+        """
         rows, cols = as_arrays(pairs)
+        if mass is not None and len(mass):
+            self._place(rows, cols, mass)
         self._advance(
             lambda trace, limit: compiled.grow_within(self.data, self.work, trace, self.effort, limit, rows, cols)
         )
+
+    def _place(self, rows: Ints, cols: Ints, mass: Floats) -> None:
+        """Put all pairs into the empty plan at once, if the budget has room for them and none depends on others."""
+        if not np.isfinite(self.problem.cost.entries(rows, cols)).all():
+            return
+        hessian = self.problem.hessian(rows, cols, rows, cols)
+        try:
+            lower = np.linalg.cholesky(hessian)
+        except np.linalg.LinAlgError:
+            return
+        pivots = np.diagonal(lower) ** 2
+        used = capacity.used_capacity(rows, cols, self.limits.labels, len(self.limits.groups))
+        if (used > self.limits.flat).any() or (pivots <= _SOUND * np.diagonal(hessian)).any():
+            return
+        while len(rows) > len(self.work.factor.mass):
+            self._enlarge(entries=True)
+        while not compiled.fetch_all(self.data, rows, cols):
+            self._enlarge(entries=False)
+        slopes = self.problem.slope(rows, cols)
+        compiled.place(self.data, self.work, rows, cols, mass, np.asarray(lower, np.float64), slopes)
+        factor, size = self.work.factor, int(self.work.factor.size[0])
+        self.start = tuple(zip(factor.label[0, :size].tolist(), factor.label[1, :size].tolist(), strict=True))
+        self.effort[0] += len(rows) ** 3 / 3.0
 
     def grow(self) -> Status:
         """Add pairs until nothing helps or nothing is free."""
@@ -102,7 +132,7 @@ class Engine:
         if status in (Status.LOCAL, Status.BUDGET_USED) and not compiled.wants_more(self.data, self.work):
             status = Status.OPTIMAL
         rows, cols, mass = factor.label[0, :size].copy(), factor.label[1, :size].copy(), factor.mass[:size].copy()
-        return Outcome(rows, cols, mass, status, (), self.record, True)
+        return Outcome(rows, cols, mass, status, self.start, self.record, True)
 
     def _note(self, trace: Trace) -> None:
         """Move a trace to the record, and tell the callback."""
@@ -131,6 +161,11 @@ class Engine:
             room = 2 * len(factor.mass)
             larger = compiled.new_work(self.data, room, self.work.left)
             self.work = larger._replace(factor=enlarge(factor, room))
+
+
+def room_for(limits: Limits) -> int:
+    """How many entries to make room for at first."""
+    return min(limits.most + 1, 2 * (len(limits.rows) + len(limits.cols)), 1024)
 
 
 def _enlarge_gram(gram: Gram) -> Gram:

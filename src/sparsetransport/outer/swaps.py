@@ -51,11 +51,11 @@ def _inverse_diagonal(factor: Factor, position: int) -> float:
     column[position] = 1.0
     total = 0.0
     for j in range(position, size):
-        row = factor.upper[j]
-        value = column[j] / row[j]
+        value = column[j] / factor.upper[j, j]
         total += value * value
-        for i in range(j + 1, size):
-            column[i] -= value * row[i]
+        row, rest = factor.upper[j, j + 1 : size], column[j + 1 : size]
+        for i in range(rest.size):
+            rest[i] -= value * row[i]
     return total
 
 

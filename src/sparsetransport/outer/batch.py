@@ -1,0 +1,230 @@
+"""Many small problems in one call of machine code: no Python between two of them.
+
+Problems lie one after another in flat arrays. Each is solved as `Engine` solves it, by `grow` and swaps; one that
+outgrows its room is left unfinished, and the caller solves it alone.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .._checks import Floats
+from .._jit import kernel
+from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry
+from ..matroids import Limits
+from ..problem import Problem
+from .compiled import FULL, OPTIMAL, Data, Trace, Work, grow, new_trace, new_work, start_afresh, wants_more
+from .engine import CHUNK, POLISH_SHARE, POOL_FROM, room_for
+from .swaps import swap_pass
+
+CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL: the optimum without a budget; left to the caller
+
+
+class Pack(NamedTuple):
+    """Problems side by side, in order; where each begins follows from the sizes of those before it."""
+
+    size: Ints  # (problems, 6) rows, columns, sizes of the two Gram matrices (0: delta), room for entries, capacity
+    number: Floats  # (problems, 4) 2 lambda of the two sides, reg, tol
+    cost: Floats
+    gram: Floats  # of the first side, then of the second
+    mass: Floats  # a, then b
+    base: Floats  # r and c of the empty plan
+    left: Ints  # capacities of rows and columns
+
+
+class Plans(NamedTuple):
+    """What comes out, laid out in the same way."""
+
+    code: Ints  # (problems,)
+    sizes: Ints  # (problems, 3) entries, steps, departures
+    label: Ints  # (entries, 2)
+    mass: Floats  # (entries,)
+    marginal: Floats  # row sums, then column sums
+    field: Floats  # r and c
+    number: Floats  # (problems, 3) linear cost, objective, KKT residual
+    added: Ints  # (steps, 2)
+    gain: Floats  # (steps,)
+    entries: Ints  # (steps,)
+    gone: Ints  # (departures, 2)
+    gone_until: Ints  # (steps,)
+
+
+def fits(problem: Problem, limits: Limits) -> bool:
+    """Is the problem one for the batch: small, dense, with a budget on the whole plan, rows and columns alone?"""
+    m, n = problem.shape
+    return (
+        m * n < POOL_FROM
+        and not problem.cost.is_lazy
+        and max(problem.gram_a.kind, problem.gram_b.kind) <= DENSE
+        and len(limits.labels) == 0
+    )
+
+
+def pack(problems: Sequence[Problem], limits: Sequence[Limits], tol: float) -> Pack:
+    """Lay the problems out."""
+    distinct = {id(one): one for one in limits}
+    flat = {key: (one.flat[1:], room_for(one)) for key, one in distinct.items()}
+    size = [
+        (*p.shape, len(p.gram_a.matrix), len(p.gram_b.matrix), flat[id(one)][1], one.total)
+        for p, one in zip(problems, limits, strict=True)
+    ]
+    number = [(2.0 * p.unbalanced[0], 2.0 * p.unbalanced[1], p.reg, tol * p.scale) for p in problems]
+    grams = [gram.matrix.ravel() for p in problems for gram in (p.gram_a, p.gram_b)]
+    return Pack(
+        np.array(size, np.int64),
+        np.array(number),
+        np.concatenate([p.cost.compiled.matrix.ravel() for p in problems]),
+        np.concatenate(grams),
+        np.concatenate([side for p in problems for side in (p.a, p.b)]),
+        np.concatenate([side for p in problems for side in p.base]),
+        np.concatenate([flat[id(one)][0] for one in limits]),
+    )
+
+
+def solve(problems: Sequence[Problem], limits: Sequence[Limits], tol: float, polish: bool) -> Plans:
+    """Solve problems that fit, each within its own limits."""
+    packed = pack(problems, limits, tol)
+    plans = _solve(packed, polish)
+    entries, steps, departures = plans.sizes.sum(0)
+    return plans._replace(
+        label=plans.label[:entries].copy(),
+        mass=plans.mass[:entries].copy(),
+        added=plans.added[:steps].copy(),
+        gain=plans.gain[:steps].copy(),
+        entries=plans.entries[:steps].copy(),
+        gone=plans.gone[:departures].copy(),
+        gone_until=plans.gone_until[:steps].copy(),
+    )
+
+
+@kernel
+def _steps(room: int) -> int:
+    """Steps that are written down for a plan with this room; a solve that takes more is left to the caller."""
+    return 8 * room + 64
+
+
+@kernel
+def _new_plans(problems: int, points: int, entries: int, steps: int) -> Plans:
+    """Room for what comes out."""
+    return Plans(
+        np.empty(problems, np.int64),
+        np.zeros((problems, 3), np.int64),
+        np.empty((entries, 2), np.int64),
+        np.empty(entries),
+        np.empty(points),
+        np.empty(points),
+        np.zeros((problems, 3)),
+        np.empty((steps, 2), np.int64),
+        np.empty(steps),
+        np.empty(steps, np.int64),
+        np.empty((steps + entries, 2), np.int64),
+        np.empty(steps, np.int64),
+    )
+
+
+@kernel
+def _gram(flat: Floats, first: int, size: int, points: int, weight: float, nothing: Floats, slots: Ints) -> Gram:
+    """One side's kernel from its matrix in ``flat``; delta where ``size`` is zero."""
+    columns = flat[first : first + size * size].reshape(size, size)
+    return Gram(min(size, slots[1]), weight, 1.0, columns, slots[: points + 1], nothing)
+
+
+@kernel
+def _solve(packed: Pack, polish: bool) -> Plans:
+    """Solve all; the arrays of entries and steps have room to spare at their ends."""
+    problems = len(packed.size)
+    entries, steps, widest = 0, 0, 1
+    for k in range(problems):
+        entries += packed.size[k, 4]
+        steps += _steps(packed.size[k, 4])
+        widest = max(widest, packed.size[k, 0], packed.size[k, 1])
+    plans = _new_plans(problems, packed.mass.size, entries, steps)
+    nothing, slots = np.zeros((0, 0)), np.arange(widest + 1)
+    cost_at, gram_at, point = 0, 0, 0
+    written = np.zeros(3, np.int64)
+    for k in range(problems):
+        m, n, side_a, side_b = packed.size[k, 0], packed.size[k, 1], packed.size[k, 2], packed.size[k, 3]
+        room, number = packed.size[k, 4], packed.number[k]
+        data = Data(
+            Cost(slots[0], packed.cost[cost_at : cost_at + m * n].reshape(m, n), nothing, nothing, 1.0),
+            _gram(packed.gram, gram_at, side_a, m, number[0], nothing, slots),
+            _gram(packed.gram, gram_at + side_a * side_a, side_b, n, number[1], nothing, slots),
+            packed.base[point : point + m],
+            packed.base[point + m : point + m + n],
+            number[2],
+            number[3],
+            np.zeros((0, m, n), np.int32),
+            m < 0,
+        )
+        left = np.empty(1 + m + n, np.int64)
+        left[0] = packed.size[k, 5]
+        left[1:] = packed.left[point : point + m + n]
+        work, spare = new_work(data, room, left), new_work(data, room, left)
+        trace = new_trace(_steps(room), room)
+        plans.code[k] = _run(data, work, spare, trace, polish)
+        if plans.code[k] < UNFINISHED:
+            _describe(packed, plans, k, point, data, work)
+            _write(plans, k, written, work, trace)
+        cost_at += m * n
+        gram_at += side_a * side_a + side_b * side_b
+        point += m + n
+    return plans
+
+
+@kernel
+def _run(data: Data, work: Work, spare: Work, trace: Trace, polish: bool) -> int:
+    """One problem from start to end, as `Engine.grow`, `Engine.polish` and `Engine.outcome` do it."""
+    effort = np.zeros(1)
+    start_afresh(work)
+    code = grow(data, work, trace, effort, np.inf)
+    if code != FULL and code != OPTIMAL:
+        return UNFINISHED
+    allowed = effort[0] * (1.0 + POLISH_SHARE) + 1e6
+    accepted = 1 if polish else 0
+    while accepted != 0 and effort[0] < allowed:
+        accepted = swap_pass(data, work, spare, trace, effort, min(allowed, effort[0] + 10.0 * CHUNK))
+        if accepted < 0 or trace.steps[0] == trace.gain.size:
+            return UNFINISHED
+    return code if wants_more(data, work) else CERTAIN
+
+
+@kernel
+def _describe(packed: Pack, plans: Plans, k: int, point: int, data: Data, work: Work) -> None:
+    """Marginals, potentials and numbers of a plan whose ``r`` and ``c`` are up to date."""
+    m, n, factor = work.r.size, work.c.size, work.factor
+    linear = square = missed = residual = 0.0
+    for i in range(m):
+        plans.marginal[point + i], plans.field[point + i] = work.mass_a[i], work.r[i]
+        missed += work.r[i] * (work.mass_a[i] - packed.mass[point + i])
+    for j in range(n):
+        plans.marginal[point + m + j], plans.field[point + m + j] = work.mass_b[j], work.c[j]
+        missed += work.c[j] * (work.mass_b[j] - packed.mass[point + m + j])
+    for t in range(factor.size[0]):
+        i, j, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
+        cost = cost_entry(data.cost, i, j)
+        linear += cost * mass
+        square += mass * mass
+        residual = max(residual, abs(cost + work.r[i] + work.c[j] + data.reg * mass))
+    plans.number[k, 0] = linear
+    plans.number[k, 1] = linear + 0.5 * missed + 0.5 * data.reg * square
+    plans.number[k, 2] = residual
+
+
+@kernel
+def _write(plans: Plans, k: int, written: Ints, work: Work, trace: Trace) -> None:
+    """Entries and steps of a plan, behind those of the plans before it."""
+    factor = work.factor
+    for t in range(factor.size[0]):
+        plans.label[written[0] + t, 0], plans.label[written[0] + t, 1] = factor.label[0, t], factor.label[1, t]
+        plans.mass[written[0] + t] = factor.mass[t]
+    for s in range(trace.steps[0]):
+        plans.added[written[1] + s, 0], plans.added[written[1] + s, 1] = trace.added[0, s], trace.added[1, s]
+        plans.gain[written[1] + s] = trace.gain[s]
+        plans.entries[written[1] + s] = trace.entries[s]
+        plans.gone_until[written[1] + s] = trace.gone_until[s]
+    for d in range(trace.steps[1]):
+        plans.gone[written[2] + d, 0], plans.gone[written[2] + d, 1] = trace.gone[0, d], trace.gone[1, d]
+    plans.sizes[k, 0], plans.sizes[k, 1], plans.sizes[k, 2] = factor.size[0], trace.steps[0], trace.steps[1]
+    for part in range(3):
+        written[part] += plans.sizes[k, part]

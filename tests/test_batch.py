@@ -1,0 +1,263 @@
+import itertools
+import pickle
+import signal
+import sys
+
+import numpy as np
+import pytest
+from dying import DiesOnce
+from hypothesis import given
+from hypothesis import strategies as some
+from strategies import instances
+
+import sparsetransport as st
+from sparsetransport import batch
+
+BUDGETS = {
+    "none": None,
+    "whole": 6,
+    "column": st.PerColumn(1),
+    "both": st.PerRow(1) & st.PerColumn(2),
+    "shape": min,
+}
+
+
+def mixed(count=40, seed=0):
+    """Problems of many sizes, with and without Gram matrices."""
+    rng = np.random.default_rng(seed)
+    problems = []
+    for k in range(count):
+        m, n = rng.integers(2, 14, 2)
+        x, y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2))
+        problems.append(
+            st.Problem.from_points(
+                x,
+                y,
+                rng.random(m),
+                rng.random(n),
+                kernels=[st.Delta(), st.RBF(0.5), (st.Delta(), st.IMQ(1.0))][k % 3],
+                unbalanced=(5.0, 9.0),
+                reg=[0.0, 0.1][k % 2],
+            )
+        )
+    return problems
+
+
+def assert_same(one, other):
+    """Two results of one problem, however they came about."""
+    np.testing.assert_array_equal(one.rows, other.rows)
+    np.testing.assert_array_equal(one.cols, other.cols)
+    np.testing.assert_array_equal(one.mass, other.mass)
+    np.testing.assert_array_equal(one.path.pairs, other.path.pairs)
+    np.testing.assert_array_equal(one.path.entries, other.path.entries)
+    np.testing.assert_array_equal(one.path.gone, other.path.gone)
+    np.testing.assert_array_equal(one.path.gone_until, other.path.gone_until)
+    np.testing.assert_array_equal(one.path.objective, other.path.objective)
+    for attribute in ("marginal_a", "marginal_b", "potential_a", "potential_b"):
+        np.testing.assert_allclose(getattr(one, attribute), getattr(other, attribute), rtol=1e-12, atol=1e-13)
+    assert one.value == pytest.approx(other.value, rel=1e-12)
+    assert one.value_linear == pytest.approx(other.value_linear, rel=1e-12, abs=1e-15)
+    assert one.lower_bound == pytest.approx(other.lower_bound, rel=1e-9, abs=1e-12)
+    assert (one.status, one.converged, one.log) == (other.status, other.converged, other.log)
+
+
+@pytest.mark.filterwarnings("ignore:budget = 6 is more:sparsetransport.SparseTransportWarning")
+@pytest.mark.filterwarnings("ignore:PerColumn = 2 is more:sparsetransport.SparseTransportWarning")
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_a_batch_gives_what_one_by_one_gives(budget):
+    problems = mixed()
+    results = st.solve_batch(problems, budget=budget)
+    assert len(results) == len(problems)
+    for problem, result in zip(problems, results, strict=True):
+        alone = st.solve_problem(problem, budget=budget(*problem.shape) if callable(budget) else budget)
+        assert_same(result, alone)
+
+
+@given(some.lists(instances(), min_size=1, max_size=4), some.booleans())
+def test_degenerate_problems_come_out_as_one_by_one(several, polish):
+    problems = [instance.problem() for instance in several]
+    results = st.solve_batch(problems, budget=1, polish=polish)
+    for problem, result in zip(problems, results, strict=True):
+        assert_same(result, st.solve_problem(problem, budget=1, polish=polish))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "residual", "rng": 3},
+        {"inner": "apgd"},
+        {"gap_tol": 1e-3},
+        {"polish": False},
+        {"reclaim": False},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_options_are_those_of_solve(options):
+    problems = [problem for problem in mixed(12) if problem.reg > 0.0]
+    for problem, result in zip(problems, st.solve_batch(problems, budget=3, **options), strict=True):
+        assert_same(result, st.solve_problem(problem, budget=3, **options))
+
+
+def test_the_number_of_workers_changes_nothing(monkeypatch):
+    monkeypatch.setattr(batch, "CHUNK", 7)
+    problems = mixed()
+    for jobs in (1, 2, 3, -1):
+        for one, other in zip(
+            st.solve_batch(problems, budget=4, n_jobs=jobs), st.solve_batch(problems, budget=4), strict=True
+        ):
+            assert_same(one, other)
+
+
+def test_without_joblib_one_worker_is_left(monkeypatch):
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    assert len(st.solve_batch(mixed(5), budget=3)) == 5
+    with pytest.raises(ImportError, match=r"pip install 'sparsetransport\[batch\]'"):
+        st.solve_batch(mixed(5), budget=3, n_jobs=2)
+
+
+def test_stacked_arrays_are_a_batch():
+    rng = np.random.default_rng(1)
+    C, a, b = rng.random((9, 4, 5)), rng.random((9, 4)), rng.random((9, 5))
+    settings = {"budget": 5, "unbalanced": 3.0, "reg": 0.5, "kernels": (np.eye(4) + 0.5, st.Delta())}
+    for k, result in enumerate(st.solve_batch(zip(C, a, b, strict=True), **settings)):
+        assert_same(result, st.solve(C[k], a[k], b[k], **settings))
+    for k, result in enumerate(st.solve_batch(C, budget=5)):
+        assert_same(result, st.solve(C[k], budget=5))
+
+
+def test_torch_in_torch_out():
+    torch = pytest.importorskip("torch")
+    C = torch.rand(3, 4, 5, dtype=torch.float64)
+    assert all(isinstance(result.plan, torch.Tensor) for result in st.solve_batch(C, budget=3))
+
+
+def test_large_and_lazy_problems_take_the_ordinary_way():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(520, 2)), rng.normal(size=(500, 2))
+    problems = [
+        st.Problem.from_points(x, y),
+        st.Problem.from_points(x[:9], y[:8], lazy=True),
+        st.Problem.from_points(x[:9], y[:8]),
+    ]
+    for problem, result in zip(problems, st.solve_batch(problems, budget=8), strict=True):
+        assert_same(result, st.solve_problem(problem, budget=8))
+
+
+def test_a_plan_that_outgrows_its_room_is_solved_alone():
+    """Without a budget, and with a large quadratic term, the optimum uses nearly every pair."""
+    problem = st.Problem.from_matrices(np.zeros((40, 40)), unbalanced=1.0, reg=50.0)
+    (result,) = st.solve_batch([problem])
+    assert result.rows.size == 1600 > 2 * (40 + 40)
+    assert_same(result, st.solve_problem(problem))
+
+
+def test_results_can_be_pickled():
+    result = st.solve_batch(mixed(3), budget=3)[2]
+    again = pickle.loads(pickle.dumps(result))
+    assert_same(result, again)
+    assert again.certify().lower_bound == pytest.approx(result.certify().lower_bound)
+
+
+def test_a_stream_reads_no_further_than_it_must():
+    read = []
+
+    def endless():
+        for k in itertools.count():
+            read.append(k)
+            yield np.full((3, 3), 1.0 + k)
+
+    results = st.solve_stream(endless(), budget=2)
+    firsts = [next(results).value for _ in range(300)]
+    assert len(set(firsts)) == 300
+    assert len(read) <= 2 * batch.CHUNK
+
+
+def test_large_problems_make_small_chunks():
+    chunks = list(batch._chunks([np.ones((600, 500))] * 5))
+    assert [(first, len(items)) for first, items in chunks] == [(0, 2), (2, 2), (4, 1)]
+
+
+def test_an_empty_batch_is_empty():
+    assert st.solve_batch([]) == []
+
+
+def bad_batch():
+    good = np.ones((3, 3))
+    return [good, np.full((3, 3), np.nan), good, (good, [1.0, -1.0, 1.0]), (good, 1, 2, 3), good]
+
+
+def test_a_bad_problem_names_its_index():
+    with pytest.raises(
+        st.ProblemError, match=r"problems\[1\]: C must be finite or \+inf, got nan at \(0, 0\)"
+    ) as caught:
+        st.solve_batch(bad_batch(), budget=2)
+    assert caught.value.index == 1
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_with_record_the_others_finish():
+    results = st.solve_batch(bad_batch(), budget=2, on_error="record", n_jobs=2)
+    errors = {k: str(result) for k, result in enumerate(results) if isinstance(result, st.ProblemError)}
+    assert sorted(errors) == [1, 3, 4]
+    assert "a must not be negative" in errors[3]
+    assert "got a tuple of 4" in errors[4]
+    assert_same(results[5], st.solve(np.ones((3, 3)), budget=2))
+
+
+def test_an_objective_without_a_minimum_is_an_error_of_its_problem():
+    nothing = np.zeros((2, 2))
+    falling = st.Problem.from_matrices(-np.ones((2, 2)), kernels=nothing, unbalanced=1.0)
+    good = st.Problem.from_matrices(np.ones((2, 2)))
+    results = st.solve_batch([good, falling], on_error="record")
+    assert isinstance(results[0], st.Result)
+    assert "falls without bound" in results[1].reason
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on_error": "ignore"}, "on_error must be one of 'raise', 'record', got 'ignore'"),
+        ({"n_jobs": 0}, "n_jobs must be a number of workers"),
+        ({"n_jobs": 1.5}, "n_jobs must be a number of workers"),
+        ({"start": [(0, 0)]}, "start belongs to one problem"),
+        ({"callback": print}, "callback belongs to one problem"),
+        ({"rng": np.random.default_rng(0)}, "rng must be a seed"),
+        ({"budget": -3}, "budget must be a positive int, got -3"),
+        ({"method": "magic"}, "method must be one of"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_bad_options_are_errors_before_any_work(options, message):
+    def never():
+        raise AssertionError("a problem was read")
+        yield
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        st.solve_stream(never(), **options)
+
+
+def test_the_bar_is_quiet_without_a_terminal(capfd):
+    assert len(st.solve_batch(mixed(5), budget=3, progress=True)) == 5
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_cluster_that_loses_a_worker_gives_every_result_once(monkeypatch, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    joblib = pytest.importorskip("joblib")
+    monkeypatch.setattr(batch, "CHUNK", 50)
+    rng = np.random.default_rng(0)
+    problems = [st.Problem.from_matrices(rng.random((6, 5 + k % 3))) for k in range(2000)]
+    problems[1234] = st.Problem.from_matrices(rng.random((7, 4)))
+    marker = tmp_path / "died"
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path), silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        results = st.solve_batch(problems, budget=DiesOnce((7, 4), marker))
+    assert marker.exists()
+    for result, alone in zip(results, st.solve_batch(problems, budget=min), strict=True):
+        assert_same(result, alone)
