@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from .._checks import Floats
-from ..api import solve_problem
+from .._jit import kernel
+from ..batch import solve_batch
 from ..geometry.kernels import Delta
 from ..geometry.matrices import Cost, Gram, as_gram
-from ..matroids import Matroid, Pair, PerColumn, PerRow
+from ..matroids import Pair, PerColumn, PerRow
 from ..plotting import plot_alignment
 from ..problem import Problem
 from ..result import Result
@@ -314,23 +315,45 @@ def align_costs(
     [(0, 0), (1, 1), (1, 2)]
     """
     held = [k for k, cost in enumerate(costs) if cost.size]
-    found: list[dict[Pair, float]] = [{} for _ in costs]
+    found = [_NOTHING for _ in costs]
     first = [_first_problem(costs[k], settings) for k in held]
-    for k, result in zip(held, _solve_all(first, _ONE_EACH, n_jobs), strict=True):
-        found[k] = _shares(result, settings.threshold)
+    for k, result in zip(held, solve_batch(first, budget=_ONE_EACH, n_jobs=n_jobs), strict=True):
+        found[k] = _links(result, settings.threshold)
     if settings.phrases:
-        owners = [(k, beside) for k in held if len(beside := _beside(found[k], costs[k].shape))]
-        second = [_second_problem(costs[k], beside, settings.phrases) for k, beside in owners]
-        results = _solve_all([problem for problem, _, _ in second], None, n_jobs)
-        for (k, _), (_, rows, cols), result in zip(owners, second, results, strict=True):
-            joined = {(int(rows[i]), int(cols[j])): share for (i, j), share in _shares(result, 0.0).items()}
-            found[k] = joined | found[k]
-    return [([*sorted(links)], [links[pair] for pair in sorted(links)]) for links in found]
+        owners, problems, words = [], [], []
+        for k in held:
+            cost, rows, cols = _beside(costs[k], found[k].rows, found[k].cols)
+            if cost.size:
+                owners.append(k)
+                problems.append(_second_problem(cost, settings.phrases))
+                words.append((rows, cols))
+        for k, (rows, cols), result in zip(owners, words, solve_batch(problems, n_jobs=n_jobs), strict=True):
+            found[k] = found[k].joined(_links(result, 0.0), rows, cols)
+    return [links.sorted() for links in found]
 
 
-def _solve_all(problems: list[Problem], budget: Matroid | None, n_jobs: int | None) -> list[Result]:
-    """The plans of many small problems."""
-    return [solve_problem(problem, budget=budget) for problem in problems]
+class _Links(NamedTuple):
+    """Links as arrays: words of the first sentence, words of the second, shares of the largest mass."""
+
+    rows: Ints
+    cols: Ints
+    share: Floats
+
+    def joined(self, other: "_Links", rows: Ints, cols: Ints) -> "_Links":
+        """These, and those of another plan, whose words are ``rows`` and ``cols``, that are not among them."""
+        known = set(zip(self.rows.tolist(), self.cols.tolist(), strict=True))
+        near, far = rows[other.rows], cols[other.cols]
+        new = [pair not in known for pair in zip(near.tolist(), far.tolist(), strict=True)]
+        parts = zip(self, (near[new], far[new], other.share[new]), strict=True)
+        return _Links(*(np.concatenate(pair) for pair in parts))
+
+    def sorted(self) -> tuple[list[Pair], list[float]]:
+        """The pairs in order, and their shares."""
+        order = sorted(zip(self.rows.tolist(), self.cols.tolist(), self.share.tolist(), strict=True))
+        return [(i, j) for i, j, _ in order], [share for *_, share in order]
+
+
+_NOTHING = _Links(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
 def _first_problem(cost: Floats, settings: Settings) -> Problem:
@@ -341,16 +364,10 @@ def _first_problem(cost: Floats, settings: Settings) -> Problem:
     return Problem(Cost.dense(cost), np.ones(m), np.ones(n), gram_a, gram_b, weights, 0.0)
 
 
-def _second_problem(cost: Floats, pairs: Ints, weight: float) -> tuple[Problem, Ints, Ints]:
-    """The same costs for the given pairs alone, of the words in them; and which words these are."""
-    rows, near = np.unique(pairs[:, 0], return_inverse=True)
-    cols, far = np.unique(pairs[:, 1], return_inverse=True)
-    m, n = len(rows), len(cols)
-    held = np.full((m, n), np.inf)
-    held[near, far] = cost[pairs[:, 0], pairs[:, 1]]
-    weights = weight, weight
-    problem = Problem(Cost.dense(held), np.ones(m), np.ones(n), _chain(m, 0.0), _chain(n, 0.0), weights, 0.0)
-    return problem, rows, cols
+def _second_problem(cost: Floats, weight: float) -> Problem:
+    """A mass of one for every word again, and errors that nobody shares."""
+    m, n = cost.shape
+    return Problem(Cost.dense(cost), np.ones(m), np.ones(n), _chain(m, 0.0), _chain(n, 0.0), (weight, weight), 0.0)
 
 
 @lru_cache(maxsize=1024)
@@ -362,29 +379,48 @@ def _chain(size: int, neighbours: float) -> Gram:
     return as_gram("neighbours", np.eye(size) - neighbours * beside, size)
 
 
-def _shares(result: Result, threshold: float) -> dict[Pair, float]:
-    """The entries above a share of the largest one, and their shares."""
-    mass = np.asarray(result.mass)
+def _links(result: Result, threshold: float) -> _Links:
+    """The entries above a share of the largest one."""
+    mass = result.mass
     if not mass.size:
-        return {}
+        return _NOTHING
     share = mass / mass.max()
     kept = share > threshold
-    pairs = zip(result.rows[kept].tolist(), result.cols[kept].tolist(), strict=True)
-    return dict(zip(pairs, share[kept].tolist(), strict=True))
+    return _Links(result.rows[kept], result.cols[kept], share[kept])
 
 
-def _beside(links: dict[Pair, float], shape: tuple[int, int]) -> Ints:
-    """The pairs beside a link of a word that has none yet, and the links that these are beside."""
-    pairs = np.array(list(links), np.int64).reshape(-1, 2)
-    free_rows, free_cols = np.ones(shape[0] + 2, bool), np.ones(shape[1] + 2, bool)
-    free_rows[pairs[:, 0] + 1] = free_cols[pairs[:, 1] + 1] = False
-    free_rows[[0, -1]] = free_cols[[0, -1]] = False  # beyond the ends
-    parts = []
-    for step in (-1, 1):
-        for free, side in ((free_rows, 0), (free_cols, 1)):
-            near = pairs[free[pairs[:, side] + 1 + step]]
-            parts += [near, near + (step * (side == 0), step * (side == 1))]
-    return np.concatenate(parts)
+@kernel
+def _beside(cost: Floats, rows: Ints, cols: Ints) -> tuple[Floats, Ints, Ints]:
+    """What the second plan is made from: costs (p, q) and the words of the p rows and q columns.
+
+    Allowed are the pairs beside a link (``rows[k]``, ``cols[k]``) of a word that has none yet, and the links that these
+    are beside; all else costs infinity. Nothing is left if there are no such pairs.
+    """
+    m, n = cost.shape
+    free_row, free_col = np.ones(m, np.bool_), np.ones(n, np.bool_)
+    for k in range(rows.size):
+        free_row[rows[k]] = False
+        free_col[cols[k]] = False
+    allowed = np.zeros((m, n), np.bool_)
+    for k in range(rows.size):
+        i, j = rows[k], cols[k]
+        for step in (-1, 1):
+            if 0 <= i + step < m and free_row[i + step]:
+                allowed[i, j] = allowed[i + step, j] = True
+            if 0 <= j + step < n and free_col[j + step]:
+                allowed[i, j] = allowed[i, j + step] = True
+    in_row, in_col = np.zeros(m, np.bool_), np.zeros(n, np.bool_)
+    for i in range(m):
+        for j in range(n):
+            if allowed[i, j]:
+                in_row[i] = in_col[j] = True
+    near, far = np.flatnonzero(in_row), np.flatnonzero(in_col)
+    held = np.full((near.size, far.size), np.inf)
+    for p in range(near.size):
+        for q in range(far.size):
+            if allowed[near[p], far[q]]:
+                held[p, q] = cost[near[p], far[q]]
+    return held, near, far
 
 
 def _words(name: str, sentence: Any) -> tuple[str, ...]:
