@@ -74,7 +74,7 @@ class CachedEncoder:
 
     def _read(self, pair: TokenPair) -> VectorPair | None:
         try:
-            with np.load(self.path(pair), allow_pickle=False) as file:
+            with self.path(pair).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 first, second = file["first"], file["second"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None  # not there, or damaged: computed anew
