@@ -30,7 +30,9 @@ def test_a_word_is_the_mean_of_its_sub_words(tiny):
     ids = torch.tensor([tiny._tokenizer.convert_tokens_to_ids(["[CLS]", "ab", "##c", "[SEP]", "d", "[SEP]"])])
     kinds = torch.tensor([[0, 0, 0, 0, 1, 1]])
     with torch.inference_mode():
-        hidden = tiny._model(input_ids=ids, token_type_ids=kinds, output_hidden_states=True).hidden_states[-2][0].numpy()
+        hidden = (
+            tiny._model(input_ids=ids, token_type_ids=kinds, output_hidden_states=True).hidden_states[-2][0].numpy()
+        )
     np.testing.assert_allclose(first, hidden[1:3].mean(axis=0, keepdims=True), atol=1e-5)
     np.testing.assert_allclose(second, hidden[4:5], atol=1e-5)
 
@@ -161,7 +163,7 @@ def test_the_cache_is_asked_first(tmp_path):
     assert plain.asked == 3
     np.testing.assert_array_equal(again[0][1], wanted[1][1])
     np.testing.assert_array_equal(again[1][0], wanted[0][0])
-    assert not [path for path in tmp_path.rglob(".*")], "no unfinished files"
+    assert not list(tmp_path.rglob(".*")), "no unfinished files"
 
 
 def test_another_encoder_has_a_cache_of_its_own(tmp_path):

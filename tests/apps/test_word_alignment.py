@@ -183,8 +183,8 @@ def test_bad_settings_are_named(settings, message):
 
 
 def test_bad_input_is_named():
-    with pytest.raises(TypeError, match="settings must be among distortion.*got treshold"):
-        WordAligner(letters, treshold=0.5)
+    with pytest.raises(TypeError, match=r"settings must be among distortion.*got limit"):
+        WordAligner(letters, limit=0.5)
     with pytest.raises(TypeError, match="tokens_2 must be a string or a list of words, got 3 in it"):
         WordAligner(letters).align("a", ["b", 3])
     with pytest.raises(ValueError, match=r"pairs must hold two sentences each, got 'ab' at 1"):

@@ -199,7 +199,9 @@ class Transformer:
             words.append(known)
         room = self.limit - self._special
         if sum(int(count.sum()) for count in counts) <= room:
-            yield _Piece(number, (words[0], words[1]), (0, 0), (slice(0, len(words[0])), slice(0, len(words[1]))), counts)
+            yield _Piece(
+                number, (words[0], words[1]), (0, 0), (slice(0, len(words[0])), slice(0, len(words[1]))), counts
+            )
             return
         for windows in range(2, max(len(words[0]), len(words[1])) + 1):
             found = [_window(number, words, counts, k, windows) for k in range(windows)]
@@ -214,7 +216,9 @@ class Transformer:
         known = list(words)
         if not known:
             return np.zeros(0, np.int64), known
-        found = self._tokenizer(known, is_split_into_words=True, add_special_tokens=False, truncation=False, verbose=False)
+        found = self._tokenizer(
+            known, is_split_into_words=True, add_special_tokens=False, truncation=False, verbose=False
+        )
         count = np.bincount(np.array(found.word_ids(0), np.int64), minlength=len(known))
         for k in np.flatnonzero(count == 0):
             known[k], count[k] = self._tokenizer.unk_token, 1
@@ -279,7 +283,8 @@ def _means(vectors: Vectors, word: NDArray[np.int64], count: int) -> Vectors:
     """The mean of the vectors of every word's sub-words."""
     total = np.zeros((count, vectors.shape[1]), np.float32)
     np.add.at(total, word, vectors)
-    return total / np.maximum(np.bincount(word, minlength=count), 1)[:, None].astype(np.float32)
+    parts = np.maximum(np.bincount(word, minlength=count), 1)
+    return np.asarray(total / parts[:, None], np.float32)
 
 
 def _pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:

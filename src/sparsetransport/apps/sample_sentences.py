@@ -23,5 +23,7 @@ prices rose faster than wages during the war . | during the war , wages did not 
 the film was first shown in france , where it was a great success . | the film was very successful in france .
 """
 
-PAIRS = [tuple(side.strip() for side in line.split("|")) for line in _TEXT.strip().splitlines()]
+PAIRS = [
+    (first.strip(), second.strip()) for first, _, second in (line.partition("|") for line in _TEXT.strip().splitlines())
+]
 """The pairs, with spaces between words and marks."""

@@ -78,6 +78,10 @@ class Settings(NamedTuple):
         return self
 
 
+DEFAULTS = Settings()
+"""What won on MultiMWA-Wiki."""
+
+
 @dataclass(frozen=True, eq=False)
 class Alignment:
     """The links between the words of two sentences.
@@ -200,10 +204,11 @@ class WordAligner:
 
     def fit(self, pairs: Iterable[tuple[Any, Any]]) -> "WordAligner":
         """Take the mean vector of these pairs off all vectors from now on; the aligner itself is returned."""
-        total, count = 0.0, 0
+        total: Any = 0.0
+        count = 0
         for chunk in _chunks(pairs):
             for vectors in self.encoder.encode([pair for pair in map(self._read, chunk) if pair[0] and pair[1]]):
-                total = total + np.asarray(sum(side.sum(axis=0, dtype=np.float64) for side in vectors))
+                total = total + sum(side.sum(axis=0, dtype=np.float64) for side in vectors)
                 count += sum(map(len, vectors))
         if not count:
             raise ValueError("pairs must hold words to take the mean of, got none")
@@ -302,7 +307,7 @@ def word_costs(cosine: Floats, distortion: float = 0.0, smoothing: float = 0.0) 
 
 
 def align_costs(
-    costs: Sequence[Floats], settings: Settings = Settings(), *, n_jobs: int | None = None
+    costs: Sequence[Floats], settings: Settings = DEFAULTS, *, n_jobs: int | None = None
 ) -> list[tuple[list[Pair], list[float]]]:
     """The links, in order, and their scores for every matrix of costs.
 

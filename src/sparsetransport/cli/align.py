@@ -125,7 +125,7 @@ def _show(found: Alignment) -> None:
     """Both sentences, their links in colours, words without one struck out (in brackets without colours)."""
     console = Console()
     groups = _groups(found)
-    colour = {}
+    colour: dict[tuple[str, int], str] = {}
     for number, (rows, cols) in enumerate(groups):
         colour |= {("1", i): COLOURS[number % len(COLOURS)] for i in rows}
         colour |= {("2", j): COLOURS[number % len(COLOURS)] for j in cols}
@@ -137,7 +137,9 @@ def _show(found: Alignment) -> None:
             line.append(" " if place else "").append(shown, style=style or UNALIGNED)
         console.print(line, soft_wrap=True)
     console.print()
-    sides = [(" ".join(found.tokens_1[i] for i in rows), " ".join(found.tokens_2[j] for j in cols)) for rows, cols in groups]
+    sides = [
+        (" ".join(found.tokens_1[i] for i in rows), " ".join(found.tokens_2[j] for j in cols)) for rows, cols in groups
+    ]
     width = max((len(left) for left, _ in sides), default=0)
     for number, (left, right) in enumerate(sides):
         console.print(Text(f"{left:{width}}  {right}", style=COLOURS[number % len(COLOURS)]), soft_wrap=True)

@@ -83,7 +83,7 @@ class Method:
         if self.plan is None:
             found = align_costs(plans, settings(trial, threshold))
             return [frozenset(links) for links, _ in found]
-        return [frozenset(map(tuple, np.argwhere(plan > threshold).tolist())) for plan in plans]
+        return [frozenset((i, j) for i, j in np.argwhere(plan > threshold).tolist()) for plan in plans]
 
 
 def settings(trial: Trial, threshold: float) -> Settings:
