@@ -193,3 +193,12 @@ def test_a_damaged_file_is_computed_anew(tmp_path, damage):
 def test_a_cache_needs_a_name(tmp_path):
     with pytest.raises(ValueError, match="cache needs an encoder with a name"):
         WordAligner(lambda words: np.ones((len(words), 2)), cache=tmp_path)
+
+
+def test_one_word_against_a_long_sentence(tiny):
+    """Most windows have nothing of the short sentence."""
+    ((first, second),) = tiny.encode([(["a"], ["b", "d"] * 100)])
+    assert first.shape == (1, 16)
+    assert second.shape == (200, 16)
+    assert np.abs(first).sum() > 0.0
+    assert np.abs(second).sum(axis=1).min() > 0.0

@@ -101,8 +101,8 @@ def _to_file(aligner: WordAligner, source: pairs_file.PairsFile, out: Path, jobs
             for lines in _aligned(aligner, source, partial.done, jobs):
                 partial.add(lines)
     except KeyboardInterrupt:
-        say(f"Interrupted: {partial.done} of {source.count} pairs are kept in {partial.path}; ", "red")
-        say("the same command goes on from there.", "red")
+        kept = f"{partial.done} of {source.count} pairs are kept in {partial.path}"
+        say(f"Interrupted: {kept}; the same command goes on from there.", "red")
         _leave(130)
     partial.finish()
     Console().print(f"{source.count} pairs: {out}", soft_wrap=True, highlight=False, markup=False)
