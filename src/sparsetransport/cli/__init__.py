@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import demo, design, info, reproduce, solve
+from . import align, demo, design, info, reproduce, solve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(solve.solve)
 app.command()(design.design)
+app.command()(align.align)
 app.command()(reproduce.reproduce)
 app.command()(demo.demo)
 app.command()(info.info)

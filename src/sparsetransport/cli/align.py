@@ -1,0 +1,177 @@
+"""``sparsetransport align``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from .. import plotting
+from ..apps.word_alignment import Alignment, WordAligner
+from . import pairs_file, reading, writing
+from .console import Debug, _leave, errors, in_background, plain_errors, say, whole_file
+
+CHUNK = 64  # pairs between two visits to the disk
+COLOURS = ("cyan", "green", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta", "bright_blue")
+UNALIGNED = "yellow strike"
+
+
+def align(
+    first: Annotated[str, typer.Argument(help="The first sentence; or, alone, a file of pairs with a tab between.")],
+    second: Annotated[str | None, typer.Argument(help="The second sentence.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="For a file: where the links go, a line a pair (0-0 1-2); else printed.")
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="minilm, mpnet, glove, or the name or the folder of a Hugging Face model.")
+    ] = "minilm",
+    layer: Annotated[int | None, typer.Option(help="The hidden layer, counted from the last one, -1.")] = None,
+    columns: Annotated[str, typer.Option(help="The columns of the file that hold the sentences.")] = "1,2",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="An empty line for a line without the columns, and go on.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(help="Threads that solve; -1 for all cores.")] = 1,
+    cache: Annotated[Path | None, typer.Option(help="A folder to keep encodings in.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="For two sentences: a picture, .png, .pdf or .svg.")] = None,
+    debug: Debug = False,
+) -> None:
+    """Which words of two sentences, or of the pairs of a file, stand for each other."""
+    with plain_errors(debug):
+        if jobs == 0 or jobs < -1:
+            raise ValueError(f"--jobs must be a number of threads, or -1 for all cores, got {jobs}")
+        if second is not None:
+            if out is not None:
+                raise ValueError("--out is for a file of pairs; two sentences are printed")
+            _check_picture(plot)
+            with errors().status("reading the sentences"):
+                found = in_background(lambda: WordAligner(encoder, layer=layer, cache=cache).align(first, second))
+            _show(found)
+            if plot is not None:
+                _draw(found, plot)
+            return
+        if plot is not None:
+            raise ValueError("--plot is for two sentences")
+        path = Path(first)
+        if not path.is_file():
+            raise ValueError(f"give two sentences or a file of pairs: there is no file {first!r}")
+        if out is not None and out.resolve() == path.resolve():
+            raise ValueError(f"--out {out} would overwrite the input")
+        source = pairs_file.PairsFile(path, _columns(columns), skip_bad=skip_bad)
+        for problem in source.bad:
+            say(f"Warning: {problem}: left without links", "yellow")
+        aligner = in_background(lambda: WordAligner(encoder, layer=layer, cache=cache))
+        if out is None:
+            for lines in _aligned(aligner, source, 0, jobs):
+                print("\n".join(lines), flush=True)
+        else:
+            _to_file(aligner, source, out, jobs)
+
+
+def _columns(text: str) -> tuple[int, int]:
+    """Two numbers, counted from 0."""
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+        raise ValueError(f"--columns must be two numbers such as 1,2, got {text!r}")
+    return int(parts[0]) - 1, int(parts[1]) - 1
+
+
+def _aligned(aligner: WordAligner, source: pairs_file.PairsFile, done: int, jobs: int) -> Iterator[list[str]]:
+    """The lines of links from a pair on, some at a time, with a bar on a terminal."""
+    pairs = islice(source.pairs(), done, None)
+    with _bar(source.count, done) as step:
+        while chunk := list(islice(pairs, CHUNK)):
+            found = in_background(lambda held=chunk: aligner.align_many(held, n_jobs=jobs))  # type: ignore[misc]
+            yield [alignment.pharaoh for alignment in found]
+            step(len(chunk))
+
+
+def _to_file(aligner: WordAligner, source: pairs_file.PairsFile, out: Path, jobs: int) -> None:
+    """Write the links; what is finished is kept, and the same command goes on from there."""
+    key = source.key(aligner.encoder.name, str(aligner.settings))
+    partial = pairs_file.Partial(out, key)
+    if partial.done:
+        say(f"{partial.done} of {source.count} pairs are in {partial.path}: going on from there")
+    try:
+        with partial.opened():
+            for lines in _aligned(aligner, source, partial.done, jobs):
+                partial.add(lines)
+    except KeyboardInterrupt:
+        kept = f"{partial.done} of {source.count} pairs are kept in {partial.path}"
+        say(f"Interrupted: {kept}; the same command goes on from there.", "red")
+        _leave(130)
+    partial.finish()
+    Console().print(f"{source.count} pairs: {out}", soft_wrap=True, highlight=False, markup=False)
+
+
+@contextmanager
+def _bar(total: int, done: int) -> Iterator[Any]:
+    """A bar of the pairs, on a terminal; what it yields is told how many more are done."""
+    console = errors()
+    if not console.is_terminal:
+        yield lambda count: None
+        return
+    columns = (TextColumn("aligning"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("aligning", total=total, completed=done)
+        yield lambda count: bar.advance(task, count)
+
+
+def _show(found: Alignment) -> None:
+    """Both sentences, their links in colours, words without one struck out (in brackets without colours)."""
+    console = Console()
+    groups = _groups(found)
+    colour: dict[tuple[str, int], str] = {}
+    for number, (rows, cols) in enumerate(groups):
+        colour |= {("1", i): COLOURS[number % len(COLOURS)] for i in rows}
+        colour |= {("2", j): COLOURS[number % len(COLOURS)] for j in cols}
+    for side, words in (("1", found.tokens_1), ("2", found.tokens_2)):
+        line = Text()
+        for place, word in enumerate(words):
+            style = colour.get((side, place))
+            shown = word if style or console.color_system else f"[{word}]"
+            line.append(" " if place else "").append(shown, style=style or UNALIGNED)
+        console.print(line, soft_wrap=True)
+    console.print()
+    sides = [
+        (" ".join(found.tokens_1[i] for i in rows), " ".join(found.tokens_2[j] for j in cols)) for rows, cols in groups
+    ]
+    width = max((len(left) for left, _ in sides), default=0)
+    for number, (left, right) in enumerate(sides):
+        console.print(Text(f"{left:{width}}  {right}", style=COLOURS[number % len(COLOURS)]), soft_wrap=True)
+    for words, places in ((found.tokens_1, found.unaligned_1), (found.tokens_2, found.unaligned_2)):
+        label = "first" if words is found.tokens_1 else "second"
+        named = " ".join(words[k] for k in places) or "none"
+        console.print(Text(f"unaligned in the {label}: {named}", style="yellow" if places else "dim"), soft_wrap=True)
+    console.print(f"links: {found.pharaoh}".rstrip(), highlight=False, soft_wrap=True)
+
+
+def _groups(found: Alignment) -> list[tuple[list[int], list[int]]]:
+    """Words that hang together by links: of the first sentence, and of the second."""
+    groups: list[tuple[set[int], set[int]]] = []
+    for i, j in found.links:
+        touched = [group for group in groups if i in group[0] or j in group[1]]
+        merged = {i}.union(*(group[0] for group in touched)), {j}.union(*(group[1] for group in touched))
+        groups = [group for group in groups if group not in touched] + [merged]
+    return sorted((sorted(rows), sorted(cols)) for rows, cols in groups)
+
+
+def _check_picture(plot: Path | None) -> None:
+    if plot is None:
+        return
+    if plot.suffix.lower() not in writing.PICTURES:
+        raise ValueError(f"--plot {plot} must end in {reading.either(writing.PICTURES)}")
+    plotting.require_matplotlib()
+
+
+def _draw(found: Alignment, plot: Path) -> None:
+    if not found.tokens_1 or not found.tokens_2:
+        raise ValueError("--plot needs words in both sentences")
+    with whole_file(plot) as unfinished:
+        figure: Any = found.plot().figure
+        figure.savefig(unfinished, format=plot.suffix.lower()[1:], bbox_inches="tight", dpi=150)
+    Console().print(f"picture: {plot}", soft_wrap=True, highlight=False, markup=False)

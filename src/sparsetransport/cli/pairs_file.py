@@ -1,0 +1,113 @@
+"""Files of sentence pairs, a line each with tabs between columns, and the links of them, some of which are finished."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+_MARK = "# sparsetransport align "
+
+
+class PairsFile:
+    """A file of pairs, checked once from top to bottom and then read as it is needed.
+
+    Parameters
+    ----------
+    path : Path
+        UTF-8, one pair a line.
+    columns : pair of int
+        Where the sentences are, counted from 0.
+    skip_bad : bool
+        Count a line without these columns as a pair without words, and remember it in ``bad``; else it is an error.
+    """
+
+    def __init__(self, path: Path, columns: tuple[int, int], *, skip_bad: bool) -> None:
+        self.path, self.columns = path, columns
+        self.bad: list[str] = []
+        self.count = 0
+        digest = hashlib.sha256()
+        for number, line in enumerate(self._lines(), 1):
+            digest.update(line.encode() + b"\n")
+            self.count = number
+            cells = line.split("\t")
+            if max(columns) >= len(cells):
+                problem = f"{path}, line {number}: must have {max(columns) + 1} columns, got {len(cells)}"
+                if not skip_bad:
+                    raise ValueError(f"{problem} (--skip-bad aligns the rest)")
+                self.bad.append(problem)
+        self._digest = digest.hexdigest()
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The sentences of every line; none for those that are bad."""
+        for line in self._lines():
+            cells = line.split("\t")
+            good = max(self.columns) < len(cells)
+            yield (cells[self.columns[0]], cells[self.columns[1]]) if good else ("", "")
+
+    def key(self, *settings: str) -> str:
+        """A name for the links that come of this file with these settings."""
+        every = "\n".join([self._digest, str(self.columns), *settings])
+        return hashlib.sha256(every.encode()).hexdigest()[:32]
+
+    def _lines(self) -> Iterator[str]:
+        with self.path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                try:
+                    yield raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                except UnicodeDecodeError:
+                    raise ValueError(f"{self.path}, line {number}: must be text in UTF-8") from None
+
+
+class Partial:
+    """The lines that are finished, in a file beside the one that is wanted, which they become in the end."""
+
+    def __init__(self, out: Path, key: str) -> None:
+        self.out, self.path = out, out.with_name(f"{out.name}.partial")
+        self._header = f"{_MARK}{key}\n".encode()
+        self.done = 0
+        self._end = 0
+        self._file: IO[bytes] | None = None
+        if self.path.is_file():
+            with self.path.open("rb") as file:
+                if file.readline() == self._header:
+                    self._end = len(self._header)
+                    for line in file:
+                        if line.endswith(b"\n"):  # else it was cut off
+                            self._end += len(line)
+                            self.done += 1
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Ready for more lines, after the last whole one; one of other settings is begun anew."""
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("r+b" if self._end else "wb") as file:
+            if self._end:
+                file.truncate(self._end)
+                file.seek(self._end)
+            else:
+                file.write(self._header)
+            self._file = file
+            yield
+
+    def add(self, lines: Sequence[str]) -> None:
+        """Put lines on the disk."""
+        if self._file is None:
+            raise ValueError("the file must be opened before lines are added")
+        self._file.write("".join(f"{line}\n" for line in lines).encode())
+        self._file.flush()
+        self.done += len(lines)
+
+    def finish(self) -> None:
+        """Make it the file that is wanted."""
+        unfinished = self.out.with_name(f".{self.out.name}.{os.getpid()}")
+        try:
+            with self.path.open("rb") as file, unfinished.open("wb") as whole:
+                file.readline()
+                while block := file.read(1 << 20):
+                    whole.write(block)
+            os.replace(unfinished, self.out)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        self.path.unlink()
