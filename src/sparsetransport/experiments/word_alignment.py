@@ -1,7 +1,7 @@
 """Word alignment on MultiMWA-Wiki: null and total scores of every method (Table 2 and one table of the appendix).
 
 Sentence pairs are read by an encoder, the mean vector of the split is taken off, and every method makes a plan from the
-same cosines. Settings and thresholds are chosen on dev, the same number for every method, and test is scored once.
+same cosines. Settings and thresholds are chosen on dev, the same number for every method, and then test is scored.
 """
 
 import time
@@ -244,9 +244,9 @@ def _claims(
 def _notes(best: str) -> list[str]:
     return [
         f"Every method chose among {TRIALS} settings and {len(THRESHOLDS)} thresholds on dev, by the sum of total "
-        "accuracy and total F1; test was scored once. The layer of the encoder is the same for all and was chosen on "
-        "dev by mutual argmax. The parts of our method (caps, neighbours, smoothing, the second plan) were designed on "
-        "dev, where many more than these settings were looked at.",
+        "accuracy and total F1, and then test was scored. The layer of the encoder is the same for all and was chosen "
+        "on dev by mutual argmax. The parts of our method (caps, neighbours, smoothing, the second plan) were designed "
+        "on dev, where many more than these settings were looked at.",
         "Baselines run at the tolerances of Arase et al. (2023): 1,000 iterations, 1e-6; SSOT has 200 of L-BFGS. "
         "GenSparseUOT is the paper's objective with its kernels and weights, solved by our solver (the paper does not "
         "say its budget: the smaller or larger number of words, or their sum, is chosen on dev). Times are from "
