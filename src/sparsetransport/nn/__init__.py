@@ -1,0 +1,20 @@
+"""PyTorch: plans and values through which gradients flow, and routers for mixtures of experts.
+
+Needs PyTorch (``pip install sparsetransport[torch]``); nothing else in the package imports it.
+"""
+
+try:
+    import torch  # noqa: F401
+except ImportError:
+    raise ImportError("sparsetransport.nn needs PyTorch: pip install sparsetransport[torch]") from None
+
+from .autograd import SparseTransportLoss, Transport, sparse_transport
+from .geometry import cost_matrix, gram_matrix
+
+__all__ = [
+    "SparseTransportLoss",
+    "Transport",
+    "cost_matrix",
+    "gram_matrix",
+    "sparse_transport",
+]
