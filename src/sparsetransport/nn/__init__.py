@@ -9,10 +9,24 @@ except ImportError:
     raise ImportError("sparsetransport.nn needs PyTorch: pip install sparsetransport[torch]") from None
 
 from .autograd import SparseTransportLoss, Transport, sparse_transport
+from .baseline_routers import EntropicRouter, KLRouter, MMDRouter, SCOTRouter, SSOTRouter
 from .geometry import cost_matrix, gram_matrix
+from .moe import SparseMoE
+from .router import NoisyTopKRouter, Router, Routing, SparseTransportRouter, TopKRouter
 
 __all__ = [
+    "EntropicRouter",
+    "KLRouter",
+    "MMDRouter",
+    "NoisyTopKRouter",
+    "Router",
+    "Routing",
+    "SCOTRouter",
+    "SSOTRouter",
+    "SparseMoE",
     "SparseTransportLoss",
+    "SparseTransportRouter",
+    "TopKRouter",
     "Transport",
     "cost_matrix",
     "gram_matrix",

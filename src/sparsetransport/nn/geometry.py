@@ -76,7 +76,11 @@ def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
     if isinstance(kernel, Delta):
         return None
     square = squared_distances(points, points)
-    sigma2 = bandwidth(kernel.sigma2, square.detach())
+    return kernel_of(kernel, square, bandwidth(kernel.sigma2, square.detach()))
+
+
+def kernel_of(kernel: Any, square: Tensor, sigma2: Tensor | float) -> Tensor:
+    """A radial kernel of squared distances."""
     if isinstance(kernel, RBF):
         return torch.exp(square * (-0.5 / sigma2))
     if isinstance(kernel, IMQ):
