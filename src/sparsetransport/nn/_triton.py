@@ -16,8 +16,8 @@ def route(
     n,
     m,
     weight,  # 2λ
-    steps,
-    rounds,
+    STEPS: tl.constexpr,
+    ROUNDS: tl.constexpr,
     K: tl.constexpr,
     N: tl.constexpr,
     M: tl.constexpr,
@@ -31,7 +31,7 @@ def route(
     a = tl.load(a_at + cols, mask=cols < m, other=0.0)
     prices = tl.zeros((M,), tl.float32)
 
-    for step in range(steps):
+    for step in range(STEPS):
         temperature = tl.load(temperatures_at + step)
         left = values - prices[None, :]
         work = left
@@ -56,7 +56,7 @@ def route(
         taken = tl.where(here & inside, 1.0, taken)
         work = tl.where(here, -big, work)
 
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         excess = tl.sum(share[:, None] * taken, 0) - a
         price = values - weight * excess[None, :]
         own = tl.where(taken > 0.5, price, big)
