@@ -11,6 +11,8 @@ EXPERIMENTS: dict[str, str] = {
     "diversity": "sparsetransport.experiments.diversity",
     "gradient-flow": "sparsetransport.experiments.gradient_flow",
     "colour-transfer": "sparsetransport.experiments.colour_transfer",
+    "moe-toy": "sparsetransport.experiments.moe_toy",
+    "moe-cifar": "sparsetransport.experiments.moe_cifar",
 }
 """Every experiment and the module with its ``run``, which is imported when it is needed."""
 
@@ -20,6 +22,8 @@ SUMMARIES: dict[str, str] = {
     "diversity": "which points a few links reach (two figures of the appendix)",
     "gradient-flow": "points that flow to a target (a figure of the appendix)",
     "colour-transfer": "the colours of one photograph given to another (a figure of the appendix)",
+    "moe-toy": "three small experts under eight routers (the t-SNE figure)",
+    "moe-cifar": "four ResNet-18s under eight routers (Table 3); CIFAR-10, and a GPU for --full",
 }
 """What each experiment shows, in a line."""
 

@@ -71,7 +71,7 @@ class Size(NamedTuple):
     epochs: int = 10
     width: int = 64
     images: int | None = None  # of each split; None for all
-    rate: float = 0.05
+    rate: float = 0.02
 
 
 @dataclass

@@ -27,7 +27,16 @@ def fits(values: Tensor, k: int) -> bool:
 
 
 def choose(
-    values: Tensor, a: Tensor, share: Tensor, temperatures: Tensor, k: int, unbalanced: float, rounds: int
+    values: Tensor,
+    a: Tensor,
+    share: Tensor,
+    temperatures: Tensor,
+    k: int,
+    unbalanced: float,
+    rounds: int,
+    least: float,
+    gentlest: float,
+    threshold_steps: int,
 ) -> tuple[Tensor, Tensor]:
     """The experts of every token, best first, and the prices: `find_prices`, the top k, and `repair` in one launch."""
     n, m = values.shape
@@ -47,6 +56,9 @@ def choose(
         2.0 * unbalanced,
         STEPS=len(temperatures),
         ROUNDS=rounds,
+        LEAST=least,
+        GENTLEST=gentlest,
+        THRESHOLD_STEPS=threshold_steps,
         K=k,
         N=rows,
         M=cols,

@@ -18,6 +18,9 @@ def route(
     weight,  # 2λ
     STEPS: tl.constexpr,
     ROUNDS: tl.constexpr,
+    LEAST: tl.constexpr,
+    GENTLEST: tl.constexpr,
+    THRESHOLD_STEPS: tl.constexpr,
     K: tl.constexpr,
     N: tl.constexpr,
     M: tl.constexpr,
@@ -28,7 +31,7 @@ def route(
     inside = (rows[:, None] < n) & (cols[None, :] < m)
     values = tl.load(values_at + rows[:, None] * m + cols[None, :], mask=inside, other=-big)
     share = tl.load(share_at + rows, mask=rows < n, other=0.0)
-    a = tl.load(a_at + cols, mask=cols < m, other=0.0)
+    a = tl.load(a_at + cols, mask=cols < m, other=1.0)
     prices = tl.zeros((M,), tl.float32)
 
     for step in range(STEPS):
@@ -41,12 +44,18 @@ def route(
             last = tl.max(work, 1)
             work = tl.where(cols[None, :] == best[:, None], -big, work)
             following = tl.max(work, 1)
-        middle = 0.5 * (last + following)
-        chosen = tl.where(inside, tl.sigmoid((left - middle[:, None]) / temperature), 0.0)
-        chosen = tl.where(inside, chosen * (K / tl.maximum(tl.sum(chosen, 1), 1e-30)[:, None]), 0.0)
-        load = tl.sum(share[:, None] * chosen, 0)
-        slope = tl.sum(share[:, None] * chosen * tl.maximum(1.0 - chosen, 0.0), 0) / temperature
-        prices = prices - (prices - weight * (load - a)) / (1.0 + 2.0 * weight * slope)
+        scaled = (left - (0.5 * (last + following))[:, None]) / temperature
+        chosen = tl.where(inside, tl.sigmoid(scaled), 0.0)
+        for _ in tl.static_range(THRESHOLD_STEPS):
+            slope = tl.maximum(tl.sum(chosen * (1.0 - chosen), 1), LEAST)
+            scaled = scaled - ((tl.sum(chosen, 1) - K) / slope)[:, None]
+            chosen = tl.where(inside, tl.sigmoid(scaled), 0.0)
+        load = tl.maximum(tl.sum(share[:, None] * chosen, 0), LEAST * a)
+        bend = tl.sum(share[:, None] * chosen * (1.0 - chosen), 0) / load
+        bend = tl.minimum(tl.maximum(bend, GENTLEST), 1.0)
+        wanted = tl.maximum(a + prices / weight, LEAST * a)
+        rise = tl.log(load / wanted) / (bend / temperature + 1.0 / (weight * wanted))
+        prices = tl.where(cols < m, prices + rise, 0.0)
     tl.store(prices_at + cols, prices, mask=cols < m)
 
     work = tl.where(inside, values - prices[None, :], -big)

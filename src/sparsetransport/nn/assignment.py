@@ -28,8 +28,12 @@ from torch import Tensor
 
 from . import _fused
 
-_TIE = 1e-3  # of the spread of the values: what ties are broken by
+_TIE = 4e-3  # of the spread of the values: what ties are broken by
 _TINY = 1e-6
+_LEAST = 1e-3  # of an expert's capacity: loads below count as this
+_THRESHOLD_STEPS = 2
+_GENTLEST = 0.05  # a load that hardly reacts to its price is taken to react by this much
+_GOLDEN = 0.6180339887498949
 
 
 class Setting(NamedTuple):
@@ -38,8 +42,8 @@ class Setting(NamedTuple):
     k: int
     unbalanced: float
     reg: float
-    price_steps: int = 30
-    repair_rounds: int = 16
+    price_steps: int = 60
+    repair_rounds: int = 24
     mass_steps: int = 10
 
 
@@ -79,7 +83,10 @@ def assign(
         told = break_ties(values, order)
         heat = temperatures(told, setting.price_steps)
         if fused and _fused.fits(values, k):
-            experts, prices = _fused.choose(told, a, share, heat, k, setting.unbalanced, setting.repair_rounds)
+            constants = _LEAST, _GENTLEST, _THRESHOLD_STEPS
+            experts, prices = _fused.choose(
+                told, a, share, heat, k, setting.unbalanced, setting.repair_rounds, *constants
+            )
         else:
             prices = find_prices(told, a, share, heat, setting)
             experts = (told - prices).topk(k, dim=1).indices
@@ -89,11 +96,13 @@ def assign(
 
 
 def break_ties(values: Tensor, order: Tensor) -> Tensor:
-    """Tokens that are indifferent between experts prefer one after the other, by their rank."""
+    """Tokens that are indifferent between experts prefer one after the other, by their rank, and each to its own degree."""
     m = values.shape[1]
-    rank = order.argsort(stable=True).argsort()
-    turn = (rank[:, None] + torch.arange(m, device=values.device)) % m
-    return values + (_TIE * _spread(values) + _TINY) / m * turn
+    rank = order.argsort(stable=True).argsort()[:, None]
+    expert = torch.arange(m, device=values.device)
+    turn = ((rank + expert) % m).to(values.dtype)
+    degree = ((rank + 1).to(values.dtype) * ((expert + 1) * _GOLDEN).frac()).frac()
+    return values + (_TIE * _spread(values) + _TINY) / m * (turn + degree)
 
 
 def _spread(values: Tensor) -> Tensor:
@@ -102,27 +111,34 @@ def _spread(values: Tensor) -> Tensor:
 
 
 def temperatures(values: Tensor, steps: int) -> Tensor:
-    """From half the spread of the values down to where a token or two are undecided."""
+    """From half the spread of the values down to where a few tokens are undecided, even among ties."""
     spread = _spread(values) + _TINY
-    last = 2.0 / max(len(values), 4)
-    fall = torch.linspace(0.0, math.log(last), steps, device=values.device, dtype=values.dtype)
+    last = max(2.0 * _TIE / len(values), 1e-6)
+    fall = torch.linspace(0.0, math.log(2.0 * last), steps, device=values.device, dtype=values.dtype)
     return 0.5 * spread * fall.exp()
 
 
 def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, setting: Setting) -> Tensor:
-    """The experts' prices ``r = 2λ(load - a)``, where tokens go to the top k of ``V - r``, smoothed less and less."""
+    """The experts' prices ``r = 2λ(load - a)``, where tokens go to the top k of ``V - r``, smoothed less and less.
+
+    At temperature T a load falls by ``exp(-d/T)`` or less where its price rises by d. The step is Newton's on the
+    logarithm of ``load(r + d) = a + (r + d) / 2λ``, one expert at a time: close to Sinkhorn's where λ is infinite.
+    """
     k, weight = setting.k, 2.0 * setting.unbalanced
     prices = torch.zeros_like(a)
     for temperature in heat:
         left = values - prices
         best = left.topk(k + 1, dim=1).values
-        middle = 0.5 * (best[:, k - 1 : k] + best[:, k:])
-        chosen = torch.sigmoid((left - middle) / temperature)
-        chosen = chosen * (k / chosen.sum(1, keepdim=True))
-        load = share @ chosen
-        # The Jacobian of the load is a Laplacian: twice its diagonal bounds it, so the step never overshoots.
-        slope = share @ (chosen * (1.0 - chosen).clamp_min(0.0)) / temperature
-        prices = prices - (prices - weight * (load - a)) / (1.0 + 2.0 * weight * slope)
+        scaled = (left - 0.5 * (best[:, k - 1 : k] + best[:, k:])) / temperature
+        chosen = torch.sigmoid(scaled)
+        for _ in range(_THRESHOLD_STEPS):  # Newton's, for the threshold that makes the choices of a token add up to k
+            slope = (chosen * (1.0 - chosen)).sum(1, keepdim=True).clamp_min(_LEAST)
+            scaled = scaled - (chosen.sum(1, keepdim=True) - k) / slope
+            chosen = torch.sigmoid(scaled)
+        load = torch.maximum(share @ chosen, _LEAST * a)
+        bend = ((share @ (chosen * (1.0 - chosen))) / load).clamp(_GENTLEST, 1.0)
+        wanted = torch.maximum(a + prices / weight, _LEAST * a)
+        prices = prices + torch.log(load / wanted) / (bend / temperature + 1.0 / (weight * wanted))
     return prices
 
 
