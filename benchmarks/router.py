@@ -90,9 +90,7 @@ def measure(case: Case, device: str, known: dict[str, Any]) -> dict[str, Any]:
     logits, features = (each.to(device) for each in case.draw())
     router = nn.SparseTransportRouter(case.experts, case.k, unbalanced=case.unbalanced, reg=REG).to(device)
     plain = nn.TopKRouter(case.experts, case.k).to(device)
-    eager = nn.SparseTransportRouter(
-        case.experts, case.k, unbalanced=case.unbalanced, reg=REG, graphs=False
-    ).to(device)
+    eager = nn.SparseTransportRouter(case.experts, case.k, unbalanced=case.unbalanced, reg=REG, graphs=False).to(device)
     for _ in range(5):
         router(logits, features), plain(logits), eager(logits, features)
     timed, slow = milliseconds(lambda: router(logits, features), device)
@@ -125,7 +123,10 @@ def table(rows: list[dict[str, Any]], device: str) -> str:
     lines = [f"Device: {device}, PyTorch {torch.__version__}.", ""]
     lines += ["| " + " | ".join(columns) + " |", "|---|" + "--:|" * (len(columns) - 1)]
     for row in rows:
-        cells = [f"{row.get(name, ''):.4g}" if isinstance(row.get(name), float) else str(row.get(name, "")) for name in columns]
+        cells = [
+            f"{row.get(name, ''):.4g}" if isinstance(row.get(name), float) else str(row.get(name, ""))
+            for name in columns
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     fast = all(row["router ms"] <= row["goal ms"] for row in rows)
     near = all(row.get("above OMP", 0.0) <= 0.01 for row in rows)

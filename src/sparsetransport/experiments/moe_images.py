@@ -83,11 +83,12 @@ def normalise(pixels: Tensor) -> Tensor:
     return (pixels / 255.0 - mean) / deviation
 
 
-def batch(images: Images, index: Tensor, *, train: bool, generator: torch.Generator | None = None) -> tuple[Any, Any]:
-    """Some images, blurred in training, and whether they are rotated."""
+def batch(images: Images, index: Tensor, *, blurred: float) -> tuple[Tensor, Tensor]:
+    """Some images, and whether they are rotated; a share of them is blurred, by a random deviation each."""
     pixels = images.pixels[index].float()
-    if train:
+    if blurred > 0.0:
         low, high = SIGMA
-        sigma = low + (high - low) * torch.rand(len(index), generator=generator, device=pixels.device)
-        pixels = blur(pixels, sigma)
+        sigma = low + (high - low) * torch.rand(len(index), device=pixels.device)
+        chosen = torch.rand(len(index), device=pixels.device) < blurred
+        pixels = torch.where(chosen[:, None, None, None], blur(pixels, sigma), pixels)
     return normalise(pixels), images.rotated[index]

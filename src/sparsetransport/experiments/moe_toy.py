@@ -67,9 +67,7 @@ def methods() -> dict[str, list[Callable[[], Any]]]:
         "SSOT": [make(nn.SSOTRouter, reg=reg) for reg in (1.0, 0.01, 0.1, 10.0)],
         SCOT: [make(nn.SCOTRouter, reg=reg) for reg in (10.0, 0.01, 0.1, 1.0, 100.0)],
         "MMD-UOT": [make(nn.MMDRouter, kernel=kernel, unbalanced=one, reg=two) for one, two in ours],
-        OURS: [
-            make(nn.SparseTransportRouter, kernel=kernel, unbalanced=one, reg=two) for one, two in ours
-        ],
+        OURS: [make(nn.SparseTransportRouter, kernel=kernel, unbalanced=one, reg=two) for one, two in ours],
     }
 
 

@@ -72,6 +72,7 @@ class Size(NamedTuple):
     width: int = 64
     images: int | None = None  # of each split; None for all
     rate: float = 0.02
+    blurred: float = 0.5  # share of the training images
 
 
 @dataclass
@@ -123,7 +124,7 @@ class Training:
         experts = [ResNet18(2, size.width) for _ in range(EXPERTS)]
         self.model = nn.SparseMoE(experts, setting.router(), Gate()).to(device)
         if device.type == "cuda":
-            self.model.experts.to(memory_format=torch.channels_last)
+            self.model.experts.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimiser = torch.optim.SGD(
             [
                 {"params": list(self.model.experts.parameters()), "lr": size.rate, "weight_decay": 5e-4},
@@ -145,7 +146,7 @@ class Training:
         """Every image once, in an order of the epoch's own; or so many steps, which leave no record."""
         order_rng = torch.Generator().manual_seed(1000 * self.record.seed + self.epochs_done)
         order = torch.randperm(len(train), generator=order_rng).to(self.device)
-        parts = order.split(BATCH)[:steps]
+        parts = torch.split(order, BATCH)[:steps]
         total = torch.zeros((), device=self.device)
         load = torch.zeros(EXPERTS, dtype=torch.int64, device=self.device)
         self.model.train()
@@ -153,9 +154,9 @@ class Training:
         begin = time.perf_counter()
         for step, index in enumerate(parts):
             self._set_rate((self.epochs_done + step / len(parts)) / self.size.epochs)
-            loss, routing = self._loss(*batch(train, index, train=True))
+            loss, routing = self._loss(*batch(train, index, blurred=self.size.blurred))
             self.optimiser.zero_grad(set_to_none=True)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             normalise_gradients(self.model)
             self.optimiser.step()
             total += loss.detach()
@@ -175,7 +176,11 @@ class Training:
     def _set_rate(self, done: float) -> None:
         """A short rise, then a cosine to zero."""
         rise = 0.05
-        share = done / rise if done < rise else 0.5 * (1.0 + torch.cos(torch.tensor(torch.pi * (done - rise) / 0.95)).item())
+        share = (
+            done / rise
+            if done < rise
+            else 0.5 * (1.0 + torch.cos(torch.tensor(torch.pi * (done - rise) / 0.95)).item())
+        )
         for group, rate in zip(self.optimiser.param_groups, (self.size.rate, 0.01 * self.size.rate), strict=True):
             group["lr"] = rate * max(share, 1e-3)
 
@@ -203,8 +208,8 @@ class Training:
                 router.inference = mode
             right = torch.zeros((), dtype=torch.int64, device=self.device)
             load = torch.zeros(EXPERTS, dtype=torch.int64, device=self.device)
-            for index in order.split(BATCH):
-                pixels, rotated = batch(images, index, train=False)
+            for index in torch.split(order, BATCH):
+                pixels, rotated = batch(images, index, blurred=0.0)
                 with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
                     output, routing = self._forward(pixels)
                 right += (output.argmax(1) == rotated).sum()

@@ -96,7 +96,7 @@ def assign(
 
 
 def break_ties(values: Tensor, order: Tensor) -> Tensor:
-    """Tokens that are indifferent between experts prefer one after the other, by their rank, and each to its own degree."""
+    """Tokens that are indifferent between experts prefer one after the other, by rank, each to its own degree."""
     m = values.shape[1]
     rank = order.argsort(stable=True).argsort()[:, None]
     expert = torch.arange(m, device=values.device)
