@@ -197,16 +197,14 @@ class TestLoss:
     def test_descending_it_brings_the_clouds_together(self):
         torch.manual_seed(0)
         x, y = torch.randn(30, 2).requires_grad_(), torch.randn(30, 2) * 0.5 + 3.0
-        loss = nn.SparseTransportLoss(
-            budget=40, kernel=st.RBF(0.5), unbalanced=50.0, fixed_kernel=True, warm_start=True
-        )
+        loss = nn.SparseTransportLoss(kernel=st.Delta(), unbalanced=1000.0, warm_start=True)
         optimiser = torch.optim.SGD([x], lr=3.0)
         first = loss(x, y).item()
         for _ in range(40):
             optimiser.zero_grad()
             loss(x, y).backward()
             optimiser.step()
-        assert loss(x, y).item() < 0.1 * first
+        assert loss(x, y).item() < 0.05 * first
         assert (x.mean(0) - y.mean(0)).norm() < 0.2
 
     def test_a_warm_start_gives_the_value_of_a_cold_one_without_a_budget(self):

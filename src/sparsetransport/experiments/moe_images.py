@@ -22,7 +22,7 @@ class Images(NamedTuple):
     pixels: Tensor
     rotated: Tensor
 
-    def __len__(self) -> int:  # type: ignore[override]
+    def __len__(self) -> int:
         return len(self.pixels)
 
 
