@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 NAME = "moe-toy"
 EXPERTS, TOP, EPOCHS, RATE, BALANCE = 3, 2, 100, 0.01, 0.01
 CAPACITY_TRAIN, CAPACITY_TEST = 1.25, 2.0
-SEEDS, FULL_SEEDS = 20, 20
+SEEDS = 20
 OURS, SCOT, VANILLA = "ours", "SCOT", "MoE (noisy top-2)"
 PAPER = {OURS: 75, "entropic OT": 73, "KL-UOT": 70, "SSOT": 68, "MMD-UOT": 66}  # test accuracies in published logs
 PICTURED = (OURS, SCOT, VANILLA)

@@ -4,14 +4,11 @@ The steps are many and small: on a GPU they take as long as their launches, of w
 """
 
 import importlib.util
-from typing import Any
-
 import torch
 from torch import Tensor
 
 _LARGEST = 16_384  # values, padded to powers of two
 _MOST_EXPERTS_A_TOKEN = 4
-_kernel: Any = None
 
 
 def fits(values: Tensor, k: int) -> bool:
@@ -39,12 +36,13 @@ def choose(
     threshold_steps: int,
 ) -> tuple[Tensor, Tensor]:
     """The experts of every token, best first, and the prices: `find_prices`, the top k, and `repair` in one launch."""
+    from ._triton import route  # Triton is there only where a GPU build of PyTorch is
+
     n, m = values.shape
     experts = torch.empty(n, k, dtype=torch.int64, device=values.device)
     prices = torch.empty_like(a)
     rows, cols = _padded(n, 16), _padded(m, 2)
-    kernel = _compiled()
-    kernel[(1,)](
+    route[(1,)](
         values.contiguous(),
         a.contiguous(),
         share.contiguous(),
@@ -70,13 +68,3 @@ def choose(
 def _padded(size: int, least: int) -> int:
     """The next power of two."""
     return max(least, 1 << (size - 1).bit_length())
-
-
-def _compiled() -> Any:
-    """The kernel, made when it is first needed: Triton is there only where a GPU build of PyTorch is."""
-    global _kernel
-    if _kernel is None:
-        from . import _triton
-
-        _kernel = _triton.route
-    return _kernel

@@ -34,7 +34,9 @@ class GraphCache:
     ) -> tuple[Tensor, ...]:
         """``function(*inputs)``; ``what`` is everything else that the function's work depends on."""
         given = [each for each in inputs if each is not None]
-        if not all(each.is_cuda for each in given) or not given or torch.cuda.is_current_stream_capturing():
+        if not given or not all(each.is_cuda for each in given):
+            return function(*inputs)
+        if torch.compiler.is_compiling() or torch.cuda.is_current_stream_capturing():
             return function(*inputs)
         kinds = tuple(None if each is None else (each.shape, each.dtype, each.device) for each in inputs)
         recorded = self._recorded.get((what, kinds))
