@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from sparsetransport import nn  # noqa: E402
+from sparsetransport import nn
 
 
 @pytest.mark.parametrize("name", nn.__all__)

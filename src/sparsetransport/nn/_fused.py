@@ -4,6 +4,7 @@ The steps are many and small: on a GPU they take as long as their launches, of w
 """
 
 import importlib.util
+
 import torch
 from torch import Tensor
 
