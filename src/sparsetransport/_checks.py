@@ -21,7 +21,7 @@ class ConvergenceWarning(SparseTransportWarning):
     """A solver stopped before it converged."""
 
 
-def _to_numpy(value: Any) -> NDArray[Any]:
+def to_numpy(value: Any) -> NDArray[Any]:
     """A NumPy array from any array library, without its gradient, on the CPU."""
     if array_api_compat.is_torch_array(value):
         return np.asarray(value.detach().cpu())
@@ -33,7 +33,7 @@ def _to_numpy(value: Any) -> NDArray[Any]:
 def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> Floats:
     """``value`` as a contiguous float64 array: not empty, no NaN, no ``-inf``, ``+inf`` only if ``infinite``."""
     try:
-        array = _to_numpy(value)
+        array = to_numpy(value)
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from None
     if array.dtype.kind not in "fiu":

@@ -50,7 +50,7 @@ def solve(
     reclaim: bool = True,
     polish: bool | None = None,
     gap_tol: float | None = None,
-    start: Result | Sequence[Pair] | None = None,
+    start: Any = None,
     callback: Callback | None = None,
     rng: Any = None,
     tol: float | None = None,
@@ -95,8 +95,8 @@ def solve(
         Go on improving until the certified relative gap is below this or nothing helps; ``status`` says which. Worth
         asking for where the budget is below m + n - 1, what a plan that meets both marginals needs: there the default
         commits early, and the reverse greedy that a tolerance sets off can be far better.
-    start : Result or list of pairs, optional
-        Begin with this support.
+    start : Result, plan or list of pairs, optional
+        Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of entries; a true answer stops the solve.
     rng : seed or numpy Generator, optional
@@ -225,8 +225,7 @@ class _Options(NamedTuple):
     reclaim: bool
     polish: bool
     gap_tol: float | None
-    start: list[Pair]
-    masses: Floats | None  # of the start, where they are known
+    start: "_Start"
     callback: Callback | None
     rng: np.random.Generator
     tol: float
@@ -242,7 +241,7 @@ class _Options(NamedTuple):
         reclaim: bool = True,
         polish: bool | None = None,
         gap_tol: float | None = None,
-        start: Result | Sequence[Pair] | None = None,
+        start: Any = None,
         callback: Callback | None = None,
         rng: Any = None,
         tol: float | None = None,
@@ -263,8 +262,7 @@ class _Options(NamedTuple):
             reclaim,
             reclaim and exact if polish is None else polish,
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
-            _pairs(start),
-            start._parts.mass if isinstance(start, Result) else None,
+            _start(start),
             callback,
             np.random.default_rng(rng),
             (1e-13 if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
@@ -281,15 +279,18 @@ def _solve(problem: Problem, options: _Options, give: Any) -> Result:
     """Choose the way, go it, and wrap up what comes out."""
     matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
     limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
-    _require_inside(options.start, problem.shape)
+    start = options.start
+    if start.shape not in (None, problem.shape):
+        raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
+    _require_inside(start.pairs, problem.shape)
     if isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting:
         outcome = _run(
             problem,
             limits,
-            options.start,
+            start.pairs,
             tol,
             options.callback,
-            masses=options.masses,
+            masses=start.mass,
             polish=options.polish,
             thorough=thorough,
         )
@@ -302,7 +303,7 @@ def _solve(problem: Problem, options: _Options, give: Any) -> Result:
             reclaim=options.reclaim,
             rng=options.rng,
             tol=tol,
-            start=options.start,
+            start=start.pairs,
             callback=options.callback,
         )
         if options.polish and outcome.status is not Status.STOPPED:
@@ -466,7 +467,7 @@ def _restricted(prover: _Prover, give: Any, rows: Ints, cols: Ints, entries: int
     return _on_support(prover.problem, rows, cols, limits, give)
 
 
-def solve_support(problem: Problem, pairs: Result | Sequence[Pair]) -> Result:
+def solve_support(problem: Problem, pairs: Any) -> Result:
     """Solve for the masses on links that are given.
 
     The certificate of the result compares it with every other plan of as many links.
@@ -502,10 +503,32 @@ def _on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: 
     return _result(outcome, _Prover(problem, limits, 1e-13), give)
 
 
-def _pairs(pairs: Result | Sequence[Pair] | None) -> list[Pair]:
+class _Start(NamedTuple):
+    """What a solve begins with: pairs, their masses if these are known, and the shape of the plan if it was one."""
+
+    pairs: list[Pair]
+    mass: Floats | None = None
+    shape: tuple[int, int] | None = None
+
+
+def _start(start: Any) -> _Start:
+    """A start as the user gave it."""
+    if start is None:
+        return _Start([])
+    if isinstance(start, Result):
+        return _Start(_pairs(start), start._parts.mass)
+    array = _checks.to_numpy(start)
+    if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
+        return _Start(_pairs(array))
+    plan = _checks.real_array("start", array, ndim=2)
+    rows, cols = np.nonzero(plan > 0.0)
+    return _Start(
+        list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (plan.shape[0], plan.shape[1])
+    )
+
+
+def _pairs(pairs: Any) -> list[Pair]:
     """Pairs as the user gave them, each once."""
-    if pairs is None:
-        return []
     if isinstance(pairs, Result):
         return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
     array = np.asarray(pairs)

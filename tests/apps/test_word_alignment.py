@@ -116,7 +116,7 @@ def test_the_first_plan_is_that_of_solve():
     cost = np.random.default_rng(0).random((9, 7))
     grams = [np.eye(n) - 0.2 * (np.eye(n, k=1) + np.eye(n, k=-1)) for n in (9, 7)]
     budget = st.PerRow(1) & st.PerColumn(1)
-    res = st.solve(cost, np.ones(9), np.ones(7), kernels=tuple(grams), unbalanced=0.5, budget=budget)
+    res = st.solve(cost, np.ones(9), np.ones(7), kernels=tuple(grams), unbalanced=0.5, budget=budget, polish=False)
     wanted = [(i, j) for i, j in np.argwhere(res.plan > 0.4 * res.plan.max()).tolist()]
     ((links, scores),) = align_costs([cost], Settings(threshold=0.4, phrases=0.0))
     assert links == wanted

@@ -9,6 +9,7 @@ import sparsetransport as st
 from sparsetransport.experiments import Quiet
 
 pytest.importorskip("ot")
+pytest.importorskip("torch")
 pytest.importorskip("matplotlib")
 Image = pytest.importorskip("PIL.Image")
 

@@ -238,3 +238,17 @@ def test_one_link_a_point_is_near_the_best_assignment(lazy):
         greedy.append(st.solve_problem(problem, budget=20, polish=False).value / best)
     assert min(ratios) > 0.99
     assert np.mean(ratios) < 1.1 < 1.5 < np.mean(greedy)
+
+
+def test_a_plan_is_a_start_too():
+    """The plan as an array, of whatever library, is the same start as the result it came from."""
+    rng = np.random.default_rng(0)
+    C = rng.random((8, 7))
+    earlier = st.solve(C, unbalanced=5.0)
+    by_result, by_plan = (st.solve(C + 0.01, unbalanced=5.0, start=start) for start in (earlier, earlier.plan))
+    assert set(by_plan.path.start) == set(by_result.path.start) != set()
+    np.testing.assert_allclose(by_plan.plan, by_result.plan, atol=1e-12)
+    with pytest.raises(ValueError, match=r"start must be a plan of shape \(8, 7\), got shape \(7, 8\)"):
+        st.solve(C, start=earlier.plan.T)
+    with pytest.raises(ValueError, match="start must be finite"):
+        st.solve(C, start=np.full((8, 7), np.nan))

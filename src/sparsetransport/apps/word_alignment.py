@@ -322,7 +322,8 @@ def align_costs(
     held = [k for k, cost in enumerate(costs) if cost.size]
     found = [_NOTHING for _ in costs]
     first = [_first_problem(costs[k], settings) for k in held]
-    for k, result in zip(held, solve_batch(first, budget=_ONE_EACH, n_jobs=n_jobs), strict=True):
+    # no polish: exchanges lower the objective, but do not bring it closer to what people link
+    for k, result in zip(held, solve_batch(first, budget=_ONE_EACH, polish=False, n_jobs=n_jobs), strict=True):
         found[k] = _links(result, settings.threshold)
     if settings.phrases:
         owners, problems, words = [], [], []

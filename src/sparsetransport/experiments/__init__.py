@@ -13,6 +13,8 @@ EXPERIMENTS: dict[str, str] = {
     "colour-transfer": "sparsetransport.experiments.colour_transfer",
     "network-design": "sparsetransport.experiments.network_design",
     "word-alignment": "sparsetransport.experiments.word_alignment",
+    "moe-toy": "sparsetransport.experiments.moe_toy",
+    "moe-cifar": "sparsetransport.experiments.moe_cifar",
 }
 """Every experiment and the module with its ``run``, which is imported when it is needed."""
 
@@ -24,6 +26,8 @@ SUMMARIES: dict[str, str] = {
     "colour-transfer": "the colours of one photograph given to another (a figure of the appendix)",
     "network-design": "profit of networks with few links for uncertain demand (Table 1 and two of the appendix)",
     "word-alignment": "links between the words of two sentences (Table 2 and one of the appendix); MultiMWA-Wiki",
+    "moe-toy": "three small experts under eight routers (the t-SNE figure)",
+    "moe-cifar": "four ResNet-18s under eight routers (Table 3); CIFAR-10, and a GPU for --full",
 }
 """What each experiment shows, in a line."""
 

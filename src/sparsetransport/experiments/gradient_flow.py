@@ -8,7 +8,8 @@ fixed:
 .. math:: \partial U / \partial x_i = 2 \sum_j \gamma_{ij} (x_i - y_j) / c,
 
 where c is the largest cost, by which all are divided. The term of the Gram matrix is left out: the kernel changes over
-a hundredth of the picture's width, less than the steps of that term would be, and the points would jump about.
+a hundredth of the picture's width, less than the steps of that term would be, and the points would jump about. The
+gradient is PyTorch's, through `sparsetransport.nn.sparse_transport`.
 """
 
 import io
@@ -136,28 +137,32 @@ def sample(density: Any, count: int, rng: np.random.Generator) -> Any:
 
 
 def flow(X: Any, Y: Any, setting: Setting, steps: int, *, progress: Progress) -> Flow:
-    """Follow the gradient for so many steps, each solved from the support of the one before."""
+    """Follow the gradient for so many steps, each solved from the plan of the one before."""
+    import torch
+
+    from .. import nn
+
     keep = sorted({round(steps * (k / FRAMES) ** 2) for k in range(FRAMES + 1)})  # it is fast at first
     kernel = st.IMQ(setting.sigma2)
-    gram = kernel.gram(Y)
-    points, kept, plan = X.copy(), [X.copy()], None
+    points, target = torch.tensor(X, dtype=torch.float64), torch.tensor(Y, dtype=torch.float64)
+    gram = nn.gram_matrix(kernel, target)
+    kept, plan = [X.copy()], torch.zeros(len(X), len(Y), dtype=torch.float64)
     begin = time.perf_counter()
     for step in range(1, steps + 1):
         if step % max(1, steps // 20) == 1:
             progress.step(f"gradient-flow: {setting.name}, step {step} of {steps}")
-        cost = st.cost_matrix(points, Y)
-        largest = cost.max()
-        problem = st.Problem.from_matrices(
-            cost / largest, kernels=(kernel.gram(points), gram), unbalanced=setting.unbalanced
+        points.requires_grad_()
+        cost = nn.cost_matrix(points, target)
+        kernels = nn.gram_matrix(kernel, points.detach()), gram
+        plan, value = nn.sparse_transport(
+            cost / cost.detach().max(), kernels=kernels, unbalanced=setting.unbalanced, start=plan.detach()
         )
-        plan = st.solve_problem(problem, start=plan)
-        gradient = 2.0 * (plan.marginal_a[:, None] * points - plan.sparse_plan @ Y) / largest
-        points = points - RATE * len(points) * gradient
+        (gradient,) = torch.autograd.grad(value, points)
+        points = points.detach() - RATE * len(points) * gradient
         if step in keep:
-            kept.append(points.copy())
+            kept.append(points.numpy().copy())
     seconds = time.perf_counter() - begin
-    links, left = (len(plan.mass), int((plan.marginal_a <= 0.0).sum())) if plan is not None else (0, 0)
-    return Flow(setting, keep, kept, links, left, seconds)
+    return Flow(setting, keep, kept, int((plan > 0.0).sum()), int((plan.sum(1) <= 0.0).sum()), seconds)
 
 
 def sinkhorn_divergence(x: Any, y: Any) -> float:

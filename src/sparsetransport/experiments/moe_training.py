@@ -1,0 +1,286 @@
+"""Training a mixture of ResNet-18s that tells rotated images from others; done in pieces, if need be."""
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .. import nn
+from .moe_images import Images, batch
+from .report import Progress, whole_file
+from .resnet import ResNet18
+
+EXPERTS = 4
+BATCH = 128
+BALANCE = 0.01  # of the load-balancing loss in the whole
+
+
+class Setting(NamedTuple):
+    """A router, and how much the load-balancing loss counts."""
+
+    name: str
+    router: Callable[[], nn.Router]
+    balance: float = 1.0
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a file's."""
+        return "".join(c if c.isalnum() or c == "." else "-" for c in self.name.lower()).strip("-")
+
+
+def _ours(weight: float) -> Setting:
+    def make() -> nn.Router:
+        return nn.SparseTransportRouter(EXPERTS, 1, unbalanced=weight, reg=10.0, noise="uniform", inference="transport")
+
+    return Setting(f"ours {weight:g}", make)
+
+
+def _scot(weight: float) -> Setting:
+    def make() -> nn.Router:
+        return nn.SCOTRouter(EXPERTS, 1, reg=weight, noise="uniform", inference="transport")
+
+    return Setting(f"SCOT {weight:g}", make)
+
+
+def _top_1(name: str, balance: float) -> Setting:
+    return Setting(name, lambda: nn.TopKRouter(EXPERTS, 1, noise="uniform"), balance)
+
+
+WEIGHTS = (0.1, 10.0, 1000.0)
+# The published code weights its loss with m² by default and m⁸ for balance, where ours has m² already.
+SETTINGS = {
+    setting.slug: setting
+    for setting in [
+        _top_1("Top-1 default", 1.0),
+        _top_1("Top-1 balanced", float(EXPERTS**6)),
+        *(_scot(weight) for weight in WEIGHTS),
+        *(_ours(weight) for weight in WEIGHTS),
+    ]
+}
+
+
+class Size(NamedTuple):
+    """How large a training is."""
+
+    epochs: int = 10
+    width: int = 64
+    images: int | None = None  # of each split; None for all
+    rate: float = 0.02
+    blurred: float = 0.5  # share of the training images
+
+
+@dataclass
+class Record:
+    """What a training has come to."""
+
+    setting: str
+    seed: int
+    device: str
+    size: dict[str, Any]
+    losses: list[float] = field(default_factory=list)  # one an epoch
+    seconds: list[float] = field(default_factory=list)
+    loads: list[list[int]] = field(default_factory=list)  # in training
+    tests: dict[str, dict[str, Any]] = field(default_factory=dict)  # accuracy and load by what inference was like
+    alone: bool = False  # was nothing else running on the device?
+
+    @classmethod
+    def read(cls, path: Path) -> "Record":
+        """From a file."""
+        return cls(**json.loads(path.read_text(encoding="utf-8")))
+
+    def write(self, path: Path) -> None:
+        """Whole or not at all."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished:
+            unfinished.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
+class Gate(torch.nn.Module):
+    """One convolution of 4 by 4 pixels, summed over the image; it starts at zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(3, EXPERTS, 4, 4, bias=False)
+        torch.nn.init.zeros_(self.convolution.weight)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Logits of shape (n, experts)."""
+        with torch.autocast(images.device.type, enabled=False):
+            return self.convolution(images.float()).sum((2, 3))  # type: ignore[no-any-return]
+
+
+class Training:
+    """A mixture on its way: one epoch at a time, kept in a file after each."""
+
+    def __init__(self, setting: Setting, seed: int, size: Size, device: torch.device) -> None:
+        self.setting, self.size, self.device = setting, size, device
+        torch.manual_seed(seed)
+        experts = [ResNet18(2, size.width) for _ in range(EXPERTS)]
+        self.model = nn.SparseMoE(experts, setting.router(), Gate()).to(device)
+        if device.type == "cuda":
+            self.model.experts.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.optimiser = torch.optim.SGD(
+            [
+                {"params": list(self.model.experts.parameters()), "lr": size.rate, "weight_decay": 5e-4},
+                {"params": list(self.model.gate.parameters()), "lr": 0.01 * size.rate},
+            ],
+            lr=size.rate,
+            momentum=0.9,
+            nesterov=True,
+        )
+        name = torch.cuda.get_device_name() if device.type == "cuda" else "CPU"
+        self.record = Record(setting.name, seed, name, size._asdict())
+
+    @property
+    def epochs_done(self) -> int:
+        """Whole epochs behind us."""
+        return len(self.record.losses)
+
+    def epoch(self, train: Images, progress: Progress, *, steps: int | None = None) -> None:
+        """Every image once, in an order of the epoch's own; or so many steps, which leave no record."""
+        order_rng = torch.Generator().manual_seed(1000 * self.record.seed + self.epochs_done)
+        order = torch.randperm(len(train), generator=order_rng).to(self.device)
+        parts = torch.split(order, BATCH)[:steps]
+        total = torch.zeros((), device=self.device)
+        load = torch.zeros(EXPERTS, dtype=torch.int64, device=self.device)
+        self.model.train()
+        self._wait()
+        begin = time.perf_counter()
+        for step, index in enumerate(parts):
+            self._set_rate((self.epochs_done + step / len(parts)) / self.size.epochs)
+            loss, routing = self._loss(*batch(train, index, blurred=self.size.blurred))
+            self.optimiser.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            normalise_gradients(self.model)
+            self.optimiser.step()
+            total += loss.detach()
+            load += routing.load
+            if step % 100 == 0:
+                progress.step(f"{self.setting.name}, epoch {self.epochs_done + 1}, step {step} of {len(parts)}")
+        self._wait()
+        if steps is None:
+            self.record.seconds.append(time.perf_counter() - begin)
+            self.record.losses.append(float(total) / len(parts))
+            self.record.loads.append(load.tolist())
+
+    def _wait(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+
+    def _set_rate(self, done: float) -> None:
+        """A short rise, then a cosine to zero."""
+        rise = 0.05
+        share = (
+            done / rise
+            if done < rise
+            else 0.5 * (1.0 + torch.cos(torch.tensor(torch.pi * (done - rise) / 0.95)).item())
+        )
+        for group, rate in zip(self.optimiser.param_groups, (self.size.rate, 0.01 * self.size.rate), strict=True):
+            group["lr"] = rate * max(share, 1e-3)
+
+    def _loss(self, images: Tensor, rotated: Tensor) -> tuple[Tensor, nn.Routing]:
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            output, routing = self._forward(images)
+        loss = functional.cross_entropy(output.float(), rotated)
+        return loss + BALANCE * self.setting.balance * routing.loss, routing
+
+    def _forward(self, images: Tensor) -> tuple[Tensor, nn.Routing]:
+        routing = self.model.router(self.model.gate(images), images)
+        if self.device.type == "cuda":
+            images = images.contiguous(memory_format=torch.channels_last)
+        return self.model.combine(images, routing), routing
+
+    @torch.no_grad()
+    def test(self, images: Images) -> None:
+        """Accuracy and load, in every way of inference that the router has."""
+        self.model.eval()
+        order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0)).to(self.device)
+        router = self.model.router
+        modes = list(router.modes) if isinstance(router, nn.router.TransportRouter) else ["topk"]
+        for mode in modes:
+            if isinstance(router, nn.router.TransportRouter):
+                router.inference = mode
+            right = torch.zeros((), dtype=torch.int64, device=self.device)
+            load = torch.zeros(EXPERTS, dtype=torch.int64, device=self.device)
+            for index in torch.split(order, BATCH):
+                pixels, rotated = batch(images, index, blurred=0.0)
+                with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+                    output, routing = self._forward(pixels)
+                right += (output.argmax(1) == rotated).sum()
+                load += routing.load
+            self.record.tests[mode] = {"accuracy": int(right) / len(images), "load": load.tolist()}
+
+    def save(self, path: Path) -> None:
+        """All that is needed to go on."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        state = {
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "record": asdict(self.record),
+            "random": torch.get_rng_state(),
+            "device_random": torch.cuda.get_rng_state() if self.device.type == "cuda" else None,
+        }
+        with whole_file(path) as unfinished:
+            torch.save(state, unfinished)
+
+    def load(self, path: Path) -> None:
+        """Go on from a file."""
+        state = torch.load(path, map_location="cpu", weights_only=True)
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.record = Record(**state["record"])
+        torch.set_rng_state(state["random"])
+        if self.device.type == "cuda" and state["device_random"] is not None:
+            torch.cuda.set_rng_state(state["device_random"])
+
+
+def normalise_gradients(model: nn.SparseMoE) -> None:
+    """Divide every expert's gradient by its norm, so that one that saw few tokens learns as fast as the others."""
+    for expert in model.experts:
+        gradients = [parameter.grad for parameter in expert.parameters() if parameter.grad is not None]
+        if gradients:
+            norm = torch.stack(torch._foreach_norm(gradients)).norm()
+            torch._foreach_div_(gradients, norm.clamp_min(1e-12))
+
+
+def train(
+    setting: Setting,
+    seed: int,
+    size: Size,
+    folder: Path,
+    data: tuple[Images, Images],
+    *,
+    progress: Progress,
+    minutes: float | None = None,
+    alone: bool = False,
+) -> Record:
+    """Train to the end, or until the time is up, from where the last piece stopped; what is finished is not redone."""
+    stem = f"{setting.slug}-{seed}"
+    record_path, checkpoint = folder / f"{stem}.json", folder / f"{stem}.pt"
+    if record_path.is_file():
+        record = Record.read(record_path)
+        if record.size == size._asdict():
+            return record
+    device = data[0].pixels.device
+    training = Training(setting, seed, size, device)
+    if checkpoint.is_file():
+        training.load(checkpoint)
+        if training.record.size != size._asdict():
+            raise ValueError(f"{checkpoint} must be of a training of {size}, got {training.record.size}; remove it")
+    training.record.alone = alone
+    begin = time.perf_counter()
+    while training.epochs_done < size.epochs:
+        if minutes is not None and time.perf_counter() - begin > 60.0 * minutes:
+            return training.record
+        training.epoch(data[0], progress)
+        training.save(checkpoint)
+    training.test(data[1])
+    training.record.write(record_path)
+    checkpoint.unlink(missing_ok=True)
+    return training.record

@@ -1,0 +1,34 @@
+"""PyTorch: plans and values through which gradients flow, and routers for mixtures of experts.
+
+Needs PyTorch (``pip install sparsetransport[torch]``); nothing else in the package imports it.
+"""
+
+try:
+    import torch  # noqa: F401
+except ImportError:
+    raise ImportError("sparsetransport.nn needs PyTorch: pip install sparsetransport[torch]") from None
+
+from .autograd import SparseTransportLoss, Transport, sparse_transport
+from .baseline_routers import EntropicRouter, KLRouter, MMDRouter, SCOTRouter, SSOTRouter
+from .geometry import cost_matrix, gram_matrix
+from .moe import SparseMoE
+from .router import NoisyTopKRouter, Router, Routing, SparseTransportRouter, TopKRouter
+
+__all__ = [
+    "EntropicRouter",
+    "KLRouter",
+    "MMDRouter",
+    "NoisyTopKRouter",
+    "Router",
+    "Routing",
+    "SCOTRouter",
+    "SSOTRouter",
+    "SparseMoE",
+    "SparseTransportLoss",
+    "SparseTransportRouter",
+    "TopKRouter",
+    "Transport",
+    "cost_matrix",
+    "gram_matrix",
+    "sparse_transport",
+]

@@ -1,0 +1,71 @@
+"""Steps 1 to 3 of `assignment` as a single Triton kernel, for batches that fit one multiprocessor.
+
+The steps are many and small: on a GPU they take as long as their launches, of which this leaves one.
+"""
+
+import importlib.util
+
+import torch
+from torch import Tensor
+
+_LARGEST = 16_384  # values, padded to powers of two
+_MOST_EXPERTS_A_TOKEN = 4
+
+
+def fits(values: Tensor, k: int) -> bool:
+    """Can the kernel take these?"""
+    n, m = values.shape
+    return (
+        values.is_cuda
+        and values.dtype == torch.float32
+        and k <= _MOST_EXPERTS_A_TOKEN
+        and _padded(n, 16) * _padded(m, 2) <= _LARGEST
+        and importlib.util.find_spec("triton") is not None
+    )
+
+
+def choose(
+    values: Tensor,
+    a: Tensor,
+    share: Tensor,
+    temperatures: Tensor,
+    k: int,
+    unbalanced: float,
+    rounds: int,
+    least: float,
+    gentlest: float,
+    threshold_steps: int,
+) -> tuple[Tensor, Tensor]:
+    """The experts of every token, best first, and the prices: `find_prices`, the top k, and `repair` in one launch."""
+    from ._triton import route  # Triton is there only where a GPU build of PyTorch is
+
+    n, m = values.shape
+    experts = torch.empty(n, k, dtype=torch.int64, device=values.device)
+    prices = torch.empty_like(a)
+    rows, cols = _padded(n, 16), _padded(m, 2)
+    route[(1,)](
+        values.contiguous(),
+        a.contiguous(),
+        share.contiguous(),
+        temperatures,
+        experts,
+        prices,
+        n,
+        m,
+        2.0 * unbalanced,
+        STEPS=len(temperatures),
+        ROUNDS=rounds,
+        LEAST=least,
+        GENTLEST=gentlest,
+        THRESHOLD_STEPS=threshold_steps,
+        K=k,
+        N=rows,
+        M=cols,
+        num_warps=4 if rows * cols <= 2048 else 16,
+    )
+    return experts, prices
+
+
+def _padded(size: int, least: int) -> int:
+    """The next power of two."""
+    return max(least, 1 << (size - 1).bit_length())

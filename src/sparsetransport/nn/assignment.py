@@ -1,0 +1,210 @@
+r"""The router's problem on any device: experts against tokens, at most k experts a token, in a fixed number of steps.
+
+The problem is the package's own, with `Delta` between experts and a budget of k entries a column:
+
+.. math::
+    \min_{\gamma \ge 0} -\langle V, \gamma\rangle + \lambda \|\gamma 1 - a\|^2 + \lambda \|\gamma^\top 1 - b\|^2_G
+    + \tfrac{\lambda_2}{2}\|\gamma\|^2, \qquad V = -C.
+
+In its dual a column's entries are the top k of :math:`V_{ij} - r_i - c_j`, and the order in a column does not depend on
+:math:`c_j`. So the support is a function of the experts' prices r alone, m numbers with :math:`r = 2\lambda(\gamma 1 -
+a)`. This is what is solved here, without a loop over entries:
+
+1. *prices*: the top k is smoothed with a temperature that falls geometrically, and r takes a preconditioned step
+   towards its equation at each;
+2. *rounding*: the top k of V - r;
+3. *repair*: single tokens move to other experts while that lowers the objective, one from and one to each expert a
+   round (rounding is off by a token here and there, which a large λ makes dear);
+4. *masses*: conjugate gradients on the support.
+
+All shapes are fixed and nothing waits for the device, so that a CUDA graph can hold the whole of it.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from . import _fused
+
+_TIE = 4e-3  # of the spread of the values: what ties are broken by
+_TINY = 1e-6
+_LEAST = 1e-3  # of an expert's capacity: loads below count as this
+_THRESHOLD_STEPS = 2
+_GENTLEST = 0.05  # a load that hardly reacts to its price is taken to react by this much
+_GOLDEN = 0.6180339887498949
+
+
+class Setting(NamedTuple):
+    """The weights and how many steps of each kind are taken."""
+
+    k: int
+    unbalanced: float
+    reg: float
+    price_steps: int = 60
+    repair_rounds: int = 24
+    mass_steps: int = 10
+
+
+class Assignment(NamedTuple):
+    """The experts of every token, the masses there, and the experts' prices."""
+
+    experts: Tensor  # (n, k), best first
+    mass: Tensor  # (n, k)
+    prices: Tensor  # (m,)
+
+
+def assign(
+    values: Tensor, a: Tensor, b: Tensor, gram: Tensor | None, order: Tensor, setting: Setting, *, fused: bool = True
+) -> Assignment:
+    """Solve the problem approximately.
+
+    Parameters
+    ----------
+    values : tensor of shape (n, m)
+        V, transposed: what a token gains at an expert.
+    a, b : tensors of shape (m,) and (n,)
+        What each expert should get, and each token give.
+    gram : tensor of shape (n, n), optional
+        Between tokens; None for `Delta`.
+    order : tensor of shape (n,)
+        Any numbers that tell the tokens apart; ties are broken by their rank, so that reordering the tokens reorders
+        the answer.
+    setting : Setting
+    fused : bool
+        Use the Triton kernel where there is one and the batch fits.
+    """
+    m, k = values.shape[1], setting.k
+    share = b / k
+    if k == m:
+        experts, prices = values.argsort(dim=1, descending=True, stable=True), values.new_zeros(m)
+    else:
+        told = break_ties(values, order)
+        heat = temperatures(told, setting.price_steps)
+        if fused and _fused.fits(values, k):
+            constants = _LEAST, _GENTLEST, _THRESHOLD_STEPS
+            experts, prices = _fused.choose(
+                told, a, share, heat, k, setting.unbalanced, setting.repair_rounds, *constants
+            )
+        else:
+            prices = find_prices(told, a, share, heat, setting)
+            experts = (told - prices).topk(k, dim=1).indices
+            experts = repair(told, a, share, experts, setting)
+    mass = find_masses(values, a, b, gram, experts, setting)
+    return Assignment(experts, mass, prices)
+
+
+def break_ties(values: Tensor, order: Tensor) -> Tensor:
+    """Tokens that are indifferent between experts prefer one after the other, by rank, each to its own degree."""
+    m = values.shape[1]
+    rank = order.argsort(stable=True).argsort()[:, None]
+    expert = torch.arange(m, device=values.device)
+    turn = ((rank + expert) % m).to(values.dtype)
+    degree = ((rank + 1).to(values.dtype) * ((expert + 1) * _GOLDEN).frac()).frac()
+    return values + (_TIE * _spread(values) + _TINY) / m * (turn + degree)
+
+
+def _spread(values: Tensor) -> Tensor:
+    """How much the experts differ to a token, on average."""
+    return (values.amax(1) - values.amin(1)).mean()
+
+
+def temperatures(values: Tensor, steps: int) -> Tensor:
+    """From half the spread of the values down to where a few tokens are undecided, even among ties."""
+    spread = _spread(values) + _TINY
+    last = max(2.0 * _TIE / len(values), 1e-6)
+    fall = torch.linspace(0.0, math.log(2.0 * last), steps, device=values.device, dtype=values.dtype)
+    return 0.5 * spread * fall.exp()
+
+
+def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, setting: Setting) -> Tensor:
+    """The experts' prices ``r = 2λ(load - a)``, where tokens go to the top k of ``V - r``, smoothed less and less.
+
+    At temperature T a load falls by ``exp(-d/T)`` or less where its price rises by d. The step is Newton's on the
+    logarithm of ``load(r + d) = a + (r + d) / 2λ``, one expert at a time: close to Sinkhorn's where λ is infinite.
+    """
+    k, weight = setting.k, 2.0 * setting.unbalanced
+    prices = torch.zeros_like(a)
+    for temperature in heat:
+        left = values - prices
+        best = left.topk(k + 1, dim=1).values
+        scaled = (left - 0.5 * (best[:, k - 1 : k] + best[:, k:])) / temperature
+        chosen = torch.sigmoid(scaled)
+        for _ in range(_THRESHOLD_STEPS):  # Newton's, for the threshold that makes the choices of a token add up to k
+            slope = (chosen * (1.0 - chosen)).sum(1, keepdim=True).clamp_min(_LEAST)
+            scaled = scaled - (chosen.sum(1, keepdim=True) - k) / slope
+            chosen = torch.sigmoid(scaled)
+        load = torch.maximum(share @ chosen, _LEAST * a)
+        bend = ((share @ (chosen * (1.0 - chosen))) / load).clamp(_GENTLEST, 1.0)
+        wanted = torch.maximum(a + prices / weight, _LEAST * a)
+        prices = prices + torch.log(load / wanted) / (bend / temperature + 1.0 / (weight * wanted))
+    return prices
+
+
+def repair(values: Tensor, a: Tensor, share: Tensor, experts: Tensor, setting: Setting) -> Tensor:
+    """Move tokens between experts while the objective falls, masses held fixed.
+
+    A move of mass x from expert e to f changes it by ``x (V_e - V_f + 2λ (p_f - p_e + x))``, where p is what the
+    experts have above a. Every round makes the best move out of each expert, but only one into each. Moves of a round
+    do not hinder one another: an expert that gains and loses at once only gets closer to where it was.
+    """
+    n, m = values.shape
+    weight = 2.0 * setting.unbalanced
+    every = torch.arange(m, device=values.device)
+    taken = torch.zeros(n, m, dtype=torch.bool, device=values.device).scatter_(1, experts, True)
+    for _ in range(setting.repair_rounds):
+        excess = share @ taken.to(values.dtype) - a
+        # The worst of a token's own experts, at present prices, is the one to leave; the best of the others to enter.
+        price = values - weight * excess
+        leave = price.masked_fill(~taken, torch.inf).min(1)
+        enter = price.masked_fill(taken, -torch.inf).max(1)
+        change = share * (leave.values - enter.values + weight * share)
+        # The best token of every expert that is left, then the best of those for every expert that is entered.
+        table = torch.where(leave.indices == every[:, None], change, torch.inf)
+        out, token = table.min(1)
+        target = enter.indices[token]
+        rival = torch.where(target == every[:, None], out, torch.inf).min(1)
+        goes = rival.values < 0.0
+        mover = token[rival.indices]
+        flat = torch.cat([mover * m + rival.indices, mover * m + every])
+        sign = torch.cat([-goes.to(torch.int8), goes.to(torch.int8)])
+        taken = taken.to(torch.int8).flatten().index_add(0, flat, sign).reshape(n, m).bool()
+    price = (values - weight * (share @ taken.to(values.dtype) - a)).masked_fill(~taken, -torch.inf)
+    return price.topk(setting.k, dim=1).indices
+
+
+def find_masses(values: Tensor, a: Tensor, b: Tensor, gram: Tensor | None, experts: Tensor, setting: Setting) -> Tensor:
+    """The masses on a support, by conjugate gradients; those below zero are set to zero."""
+    weight, gains = 2.0 * setting.unbalanced, values.gather(1, experts)
+    flat = experts.flatten()
+
+    def hessian(x: Tensor) -> Tensor:
+        load = torch.zeros_like(a).index_add(0, flat, x.flatten())
+        column = x.sum(1)
+        field = column if gram is None else gram @ column
+        return weight * load[experts] + weight * field[:, None] + setting.reg * x
+
+    right = weight * a[experts] + weight * (b if gram is None else gram @ b)[:, None] + gains
+    mass = (b / setting.k)[:, None].expand_as(gains)
+    residual = right - hessian(mass)
+    direction, norm = residual, residual.square().sum()
+    for _ in range(setting.mass_steps):
+        image = hessian(direction)
+        step = norm / (direction * image).sum().clamp_min(torch.finfo(values.dtype).tiny)
+        mass = mass + step * direction
+        residual = residual - step * image
+        following = residual.square().sum()
+        direction = residual + following / norm.clamp_min(torch.finfo(values.dtype).tiny) * direction
+        norm = following
+    return mass.clamp_min(0.0)
+
+
+def objective(values: Tensor, a: Tensor, b: Tensor, gram: Tensor | None, found: Assignment, setting: Setting) -> Tensor:
+    """The objective of an assignment, in double precision."""
+    values, a, b, mass = values.double(), a.double(), b.double(), found.mass.double()
+    p = torch.zeros_like(a).index_add(0, found.experts.flatten(), mass.flatten()) - a
+    q = mass.sum(1) - b
+    missed = p @ p + q @ (q if gram is None else gram.double() @ q)
+    linear = (values.gather(1, found.experts) * mass).sum()
+    return setting.unbalanced * missed - linear + 0.5 * setting.reg * mass.square().sum()

@@ -1,0 +1,449 @@
+"""Plans and values through which gradients flow."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _checks
+from ..api import solve_problem
+from ..geometry.kernels import Delta
+from ..matroids import Matroid
+from ..problem import Problem
+from ..result import Result
+from .geometry import cost_matrix, gram_matrix
+
+_THREADS = 8
+
+
+class Transport(NamedTuple):
+    """A plan and its objective, both differentiable."""
+
+    plan: Tensor
+    """Of shape (..., m, n)."""
+    value: Tensor
+    """Of shape (...)."""
+
+
+def sparse_transport(
+    C: Tensor,
+    a: Tensor | None = None,
+    b: Tensor | None = None,
+    *,
+    kernels: Any = None,
+    unbalanced: Any = "auto",
+    reg: float = 0.0,
+    budget: int | Matroid | None = None,
+    **options: Any,
+) -> Transport:
+    r"""Solve transport with a budget and let gradients flow through the plan and its value.
+
+    The forward pass is ``sparsetransport.solve``: exact on its support, in double precision, on the CPU. The value
+
+    .. math::
+        U(\gamma) = \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
+        + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b} + \tfrac{\lambda_2}{2}\|\gamma\|^2
+
+    is differentiated by the envelope theorem: its gradient is that of the formula with γ held fixed. The plan is
+    differentiated on its positive entries S, where the gradient of U vanishes: :math:`d\gamma_S =
+    -H_{SS}^{-1}\, d(\nabla U)_S`, one solve with a Cholesky factor. Entries without mass have no derivative, the
+    support being held fixed: it is a constant almost everywhere, and the plan jumps where it changes. Derivatives of
+    any order are exact.
+
+    Parameters
+    ----------
+    C : tensor of shape (..., m, n)
+        Costs; ``+inf`` forbids a pair and gets no gradient. Leading dimensions are a batch of problems, solved in
+        threads.
+    a, b : tensors of shape (..., m) and (..., n), optional
+        Masses; those without leading dimensions serve the whole batch. Uniform with total one by default.
+    kernels : Gram matrix, `Delta`, or a pair of them, optional
+        Tensors of shape (..., m, m) and (..., n, n); their gradient is symmetric. `Delta` by default. For the Gram
+        matrix of points, through which gradients reach them, see `gram_matrix`. One below double precision gets a
+        ridge of the size of its rounding, which might have made it indefinite.
+    unbalanced : float, pair of floats, or "auto"
+        λ. The value that "auto" finds is held fixed.
+    reg : float
+        λ₂.
+    budget : int, Matroid or None
+        As in ``solve``.
+    **options
+        ``method``, ``gap_tol`` and everything else as in ``solve``.
+
+    Returns
+    -------
+    Transport
+        ``plan`` and ``value``, on the device of the input and in its precision, float32 at the least.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import sparsetransport as st
+    >>> from sparsetransport import nn
+    >>> C = torch.tensor([[0.0, 1.0], [1.0, 0.0]], requires_grad=True)
+    >>> plan, value = nn.sparse_transport(C, unbalanced=10.0, reg=0.1, budget=st.PerColumn(1))
+    >>> value.backward()
+    >>> bool(torch.allclose(C.grad, plan))
+    True
+    """
+    return solve_tensors(C, a, b, kernels, unbalanced=unbalanced, reg=reg, budget=budget, **options)[0]
+
+
+def solve_tensors(
+    C: Tensor,
+    a: Tensor | None,
+    b: Tensor | None,
+    kernels: Any,
+    *,
+    start: Any = None,
+    **options: Any,
+) -> tuple[Transport, list[Result]]:
+    """As `sparse_transport`, and the results behind it; ``start`` may be a list with one start for every problem."""
+    sides = _Sides.of(C, a, b, kernels)
+    given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
+    many = len(sides.cost)
+    starts = start if isinstance(start, list) and len(start) == many and _is_results(start) else [start] * many
+
+    def solve_one(which: int) -> tuple[Problem, Result]:
+        problem = Problem.from_matrices(*(_numpy(x, which) for x in sides[:3]), kernels=sides.kernels(which), **given)
+        return problem, solve_problem(problem, start=starts[which], **options)
+
+    if many == 1:
+        solved = [solve_one(0)]
+    else:
+        with ThreadPoolExecutor(min(_THREADS, many)) as pool:
+            solved = list(pool.map(solve_one, range(many)))
+    with torch.autocast(C.device.type, enabled=False):
+        pairs = [_attach(sides, which, *each) for which, each in enumerate(solved)]
+        outcome = Transport(
+            torch.stack([plan for plan, _ in pairs]).reshape(C.shape).to(C.device, sides.dtype),
+            torch.stack([value for _, value in pairs]).reshape(C.shape[:-2]).to(C.device, sides.dtype),
+        )
+    return outcome, [result for _, result in solved]
+
+
+def _is_results(start: list[Any]) -> bool:
+    return all(isinstance(each, Result) for each in start)
+
+
+class _Sides(NamedTuple):
+    """The tensors of a batch, in double precision on the CPU, with one leading dimension or, if shared, none."""
+
+    cost: Tensor
+    a: Tensor | None
+    b: Tensor | None
+    gram_a: Tensor | None
+    gram_b: Tensor | None
+    dtype: torch.dtype
+
+    @classmethod
+    def of(cls, C: Tensor, a: Tensor | None, b: Tensor | None, kernels: Any) -> "_Sides":
+        """Checked: shapes that fit each other, real numbers."""
+        _require_tensor("C", C)
+        if C.ndim < 2:
+            raise ValueError(f"C must have at least 2 dimensions, got shape {tuple(C.shape)}")
+        if 0 in C.shape:
+            raise ValueError(f"C must not be empty, got shape {tuple(C.shape)}")
+        m, n = C.shape[-2:]
+        first, second = kernels if isinstance(kernels, list | tuple) and len(kernels) == 2 else (kernels, kernels)
+        parts = [
+            ("a", a, (m,)),
+            ("b", b, (n,)),
+            ("kernels[0]", _gram(first), (m, m)),
+            ("kernels[1]", _gram(second), (n, n)),
+        ]
+        dtype = torch.promote_types(C.dtype, torch.float32)
+        ready: list[Tensor | None] = []
+        for name, part, shape in parts:
+            if part is None:
+                ready.append(None)
+                continue
+            _require_tensor(name, part)
+            lead = tuple(part.shape[: part.ndim - len(shape)])
+            if tuple(part.shape[part.ndim - len(shape) :]) != shape or lead not in ((), tuple(C.shape[:-2])):
+                shown = ", ".join(map(str, [*C.shape[:-2], *shape]))
+                raise ValueError(f"{name} must have shape ({shown}), got {tuple(part.shape)}")
+            dtype = torch.promote_types(dtype, part.dtype)
+            double = part.to("cpu", torch.float64)
+            if len(shape) == 2:
+                double = double + _ridge(part)
+            ready.append(double.reshape(-1, *shape) if lead else double)
+        return cls(_ready(C, C.shape[-2:]), ready[0], ready[1], ready[2], ready[3], dtype)
+
+    def at(self, name: str, which: int) -> Tensor | None:
+        """The tensor of one problem."""
+        part: Tensor | None = getattr(self, name)
+        if part is None:
+            return None
+        return part[which] if part.ndim == (3 if name.startswith("gram") else 2) else part
+
+    def kernels(self, which: int) -> tuple[Any, Any]:
+        """What the solver takes: Gram matrices or `Delta`."""
+        first, second = self.at("gram_a", which), self.at("gram_b", which)
+        return (
+            Delta() if first is None else first.detach().numpy(),
+            Delta() if second is None else second.detach().numpy(),
+        )
+
+
+def _gram(kernel: Any) -> Tensor | None:
+    if kernel is None or isinstance(kernel, Delta):
+        return None
+    if not isinstance(kernel, Tensor):
+        raise TypeError(
+            f"kernels must be tensors or Delta(), got {kernel!r}: gram_matrix makes a tensor from points, and "
+            "SparseTransportLoss takes points"
+        )
+    return kernel
+
+
+def _ridge(gram: Tensor) -> Tensor:
+    """What makes up for rounding below double precision: a matrix with zeros off the diagonal."""
+    size = gram.shape[-1]
+    rounding = 0.0 if gram.dtype == torch.float64 or not gram.is_floating_point() else torch.finfo(gram.dtype).eps
+    scale = float(gram.detach().diagonal(dim1=-2, dim2=-1).amax())
+    return size * rounding * scale * torch.eye(size, dtype=torch.float64)
+
+
+def _require_tensor(name: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
+    if value.is_complex() or value.dtype == torch.bool:
+        raise TypeError(f"{name} must hold real numbers, got dtype {value.dtype}")
+
+
+def _ready(tensor: Tensor, shape: torch.Size) -> Tensor:
+    return tensor.to("cpu", torch.float64).reshape(-1, *shape)
+
+
+def _numpy(part: Tensor | None, which: int) -> Any:
+    if part is None:
+        return None
+    batched = part.ndim == 3 or part.ndim == 2
+    return (part[which] if batched else part).detach().numpy()
+
+
+class _Support(NamedTuple):
+    """What is constant in the derivatives: the links with mass, and the weights."""
+
+    rows: Tensor
+    cols: Tensor
+    mass: Tensor
+    value: float
+    unbalanced: tuple[float, float]
+    reg: float
+
+
+def _attach(sides: _Sides, which: int, problem: Problem, result: Result) -> tuple[Tensor, Tensor]:
+    """The plan and the value of a result, as functions of the tensors that the problem was made from."""
+    m, n = problem.shape
+    arrays = torch.as_tensor(result.rows), torch.as_tensor(result.cols), torch.as_tensor(result.mass)
+    support = _Support(*arrays, result.value, problem.unbalanced, problem.reg)
+    inputs: list[Tensor | None] = [sides.cost[which]]
+    for name, size in (("a", m), ("b", n)):
+        part = sides.at(name, which)
+        inputs.append(torch.full((size,), 1.0 / size, dtype=torch.float64) if part is None else part)
+    inputs += [sides.at("gram_a", which), sides.at("gram_b", which)]
+    plan: Tensor = _Plan.apply(support, *inputs)  # type: ignore[no-untyped-call]
+    value: Tensor = _Value.apply(support, plan, *inputs)  # type: ignore[no-untyped-call]
+    return plan, value
+
+
+def _times(gram: Tensor | None, vector: Tensor) -> Tensor:
+    return vector if gram is None else gram @ vector
+
+
+def _symmetric(left: Tensor, right: Tensor) -> Tensor:
+    product = torch.outer(left, right)
+    return 0.5 * (product + product.mT)
+
+
+class _Plan(torch.autograd.Function):
+    """The plan, by implicit differentiation. The backward pass is itself made of differentiable operations."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, support: _Support, C: Tensor, a: Tensor, b: Tensor, gram_a: Tensor | None, gram_b: Tensor | None
+    ) -> Tensor:
+        plan = torch.zeros_like(C)
+        plan[support.rows, support.cols] = support.mass
+        ctx.support = support
+        ctx.save_for_backward(C, a, b, gram_a, gram_b, plan)
+        return plan
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        C, a, b, gram_a, gram_b, plan = ctx.saved_tensors
+        rows, cols = ctx.support.rows, ctx.support.cols
+        (weight_a, weight_b), wanted = ctx.support.unbalanced, ctx.needs_input_grad[1:]
+        step = -_solve_hessian(ctx.support, gram_a, gram_b, grad[rows, cols])
+        # d(gradient at s) = dC_s + 2 λ_a d(G_a p)_i + 2 λ_b d(G_b q)_j, weighted by the step
+        spread = torch.zeros_like(C).index_put((rows, cols), step)
+        out_a, out_b = spread.sum(1), spread.sum(0)
+        p, q = plan.sum(1) - a, plan.sum(0) - b
+        return (
+            None,
+            spread if wanted[0] else None,
+            -2.0 * weight_a * _times(gram_a, out_a) if wanted[1] else None,
+            -2.0 * weight_b * _times(gram_b, out_b) if wanted[2] else None,
+            2.0 * weight_a * _symmetric(out_a, p) if wanted[3] else None,
+            2.0 * weight_b * _symmetric(out_b, q) if wanted[4] else None,
+        )
+
+
+class _Value(torch.autograd.Function):
+    """The objective at the optimum, by the envelope theorem: the plan's own derivative does not count."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        support: _Support,
+        plan: Tensor,
+        C: Tensor,
+        a: Tensor,
+        b: Tensor,
+        gram_a: Tensor | None,
+        gram_b: Tensor | None,
+    ) -> Tensor:
+        ctx.support = support
+        ctx.save_for_backward(plan, a, b, gram_a, gram_b)
+        return torch.tensor(support.value, dtype=torch.float64)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        plan, a, b, gram_a, gram_b = ctx.saved_tensors
+        (weight_a, weight_b), wanted = ctx.support.unbalanced, ctx.needs_input_grad[2:]
+        p, q = plan.sum(1) - a, plan.sum(0) - b
+        return (
+            None,
+            None,
+            grad * plan if wanted[0] else None,
+            -2.0 * weight_a * grad * _times(gram_a, p) if wanted[1] else None,
+            -2.0 * weight_b * grad * _times(gram_b, q) if wanted[2] else None,
+            weight_a * grad * torch.outer(p, p) if wanted[3] else None,
+            weight_b * grad * torch.outer(q, q) if wanted[4] else None,
+        )
+
+
+def _solve_hessian(support: _Support, gram_a: Tensor | None, gram_b: Tensor | None, right: Tensor) -> Tensor:
+    """``H_SS⁻¹ right``; of least norm where links that depend on each other make H singular."""
+    rows, cols, (weight_a, weight_b) = support.rows, support.cols, support.unbalanced
+    block_a = (rows[:, None] == rows).double() if gram_a is None else gram_a[rows][:, rows]
+    block_b = (cols[:, None] == cols).double() if gram_b is None else gram_b[cols][:, cols]
+    hessian = 2.0 * weight_a * block_a + 2.0 * weight_b * block_b
+    hessian = hessian + support.reg * torch.eye(len(rows), dtype=torch.float64)
+    factor, failed = torch.linalg.cholesky_ex(hessian)
+    if int(failed) == 0:
+        return torch.cholesky_solve(right[:, None], factor)[:, 0]
+    pseudo: Tensor = torch.linalg.pinv(hessian, hermitian=True)
+    return pseudo @ right
+
+
+class SparseTransportLoss(torch.nn.Module):
+    r"""The value of transport with a budget between two clouds of points, as a loss.
+
+    Gradients reach the points through the costs and through the Gram matrices, and the masses.
+
+    Parameters
+    ----------
+    budget : int, Matroid or None
+        As in ``solve``; None: the exact optimum without a budget.
+    kernel : kernel, name, rule, or a pair of them
+        What marginal errors are measured with. A bandwidth that a rule finds is held fixed in the gradient.
+    unbalanced : float, pair of floats, or "auto"
+        λ.
+    reg : float
+        λ₂.
+    cost : {"sqeuclidean", "euclidean", "cosine"}
+        The cost of moving a unit of mass.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the values of a batch.
+    fixed_kernel : bool
+        No gradient through the Gram matrices, for kernels narrower than the steps that are to be taken.
+    warm_start : bool
+        Begin each solve with the support of the one before, for points that move little between calls.
+    **options
+        ``method``, ``gap_tol`` and everything else as in ``solve``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0]], requires_grad=True)
+    >>> y = torch.tensor([[0.0, 1.0], [1.0, 1.0]])
+    >>> loss = nn.SparseTransportLoss(budget=2, unbalanced=50.0, fixed_kernel=True)(x, y)
+    >>> loss.backward()
+    >>> x.grad.round(decimals=1)
+    tensor([[ 0., -1.],
+            [ 0., -1.]])
+    """
+
+    def __init__(
+        self,
+        budget: int | Matroid | None = None,
+        kernel: Any = "median",
+        unbalanced: Any = 1.0,
+        reg: float = 0.0,
+        *,
+        cost: str = "sqeuclidean",
+        reduction: str = "mean",
+        fixed_kernel: bool = False,
+        warm_start: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        _checks.choice("reduction", reduction, dict.fromkeys(("mean", "sum", "none")))
+        self.budget, self.kernel, self.unbalanced, self.reg = budget, kernel, unbalanced, reg
+        self.cost, self.reduction, self.options = cost, reduction, options
+        self.fixed_kernel, self.warm_start = fixed_kernel, warm_start
+        self._last: list[Result] = []
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"budget={self.budget}, kernel={self.kernel}, unbalanced={self.unbalanced}, reg={self.reg}"
+
+    def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
+        """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones."""
+        for name, points in (("x", x), ("y", y)):
+            _require_tensor(name, points)
+            if points.ndim < 2:
+                raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
+        if x.shape[-1] != y.shape[-1]:
+            raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
+        dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+        with torch.autocast(x.device.type, enabled=False):
+            x, y = x.double(), y.double()
+            costs = cost_matrix(x, y, self.cost)
+            kernels = self._grams(x, y)
+        start: Any = self._last if self.warm_start and self._fits(costs) else self.options.get("start")
+        outcome, results = solve_tensors(
+            costs,
+            a,
+            b,
+            kernels,
+            unbalanced=self.unbalanced,
+            reg=self.reg,
+            budget=self.budget,
+            start=start,
+            **{name: value for name, value in self.options.items() if name != "start"},
+        )
+        if self.warm_start:
+            self._last = results
+        value = outcome.value.to(dtype)
+        if self.reduction == "none":
+            return value
+        return value.mean() if self.reduction == "mean" else value.sum()
+
+    def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
+        pair = self.kernel if isinstance(self.kernel, list | tuple) else (self.kernel, self.kernel)
+        grams = [gram_matrix(kernel, points) for kernel, points in zip(pair, (x, y), strict=True)]
+        return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
+
+    def _fits(self, costs: Tensor) -> bool:
+        """Were the last problems of this number and shape?"""
+        many = costs[..., 0, 0].numel()
+        return len(self._last) == many and all(
+            result.sparse_plan.shape == tuple(costs.shape[-2:]) for result in self._last
+        )

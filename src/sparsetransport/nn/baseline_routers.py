@@ -1,0 +1,214 @@
+"""Routers by other transport plans, for comparison: they are solved on the CPU, by the package's baselines."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _checks, baselines
+from ..geometry.kernels import Delta, IMQv2
+from ..problem import Problem
+from ..result import Result
+from .router import TransportRouter
+
+
+class _PlanRouter(TransportRouter):
+    """The k largest entries a token of somebody's plan; where it has fewer, the most probable experts."""
+
+    needs_features = False
+
+    def __init__(
+        self, num_experts: int, k: int = 1, *, capacity_factor: float = 1.0, inference: str = "topk", **options: Any
+    ) -> None:
+        super().__init__(num_experts, k, capacity_factor=capacity_factor, inference=inference, **options)
+
+    def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """The experts by the plan."""
+        a, b = self.capacities(probabilities.double().cpu())
+        value = (probabilities / probabilities.amax()).double().cpu()
+        kernels: Any = Delta()
+        if self.needs_features:
+            if features is None:
+                raise ValueError(f"features must be given for {type(self).__name__}, got None")
+            kernels = self.grams(features.double().cpu())
+        problem = Problem.from_matrices(-value.mT, a, b, kernels=kernels, unbalanced=self.weight, reg=self.quadratic)
+        plan = torch.as_tensor(self.solve(problem).plan).mT
+        return (plan + 1e-9 * value).topk(self.k, dim=1).indices.to(probabilities.device)
+
+    weight: float = 1.0
+    quadratic: float = 0.0
+
+    def grams(self, features: Tensor) -> Any:
+        """The kernels of the two sides."""
+        raise NotImplementedError
+
+    def solve(self, problem: Problem) -> Result:
+        """The plan."""
+        raise NotImplementedError
+
+
+class EntropicRouter(_PlanRouter):
+    """Entropic transport (Clark et al., 2022): the top k of Sinkhorn's plan.
+
+    Parameters
+    ----------
+    num_experts, k
+        As in `Router`.
+    reg : float
+        ε, the weight of the entropy.
+    **options
+        ``capacity_factor``, ``inference`` ("topk" or "transport"), ``noise``, ``noise_scale`` and ``check``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> nn.EntropicRouter(2, reg=0.1)(torch.tensor([[3.0, 0.0], [1.0, 0.0]])).load.tolist()
+    [1, 1]
+    """
+
+    def __init__(self, num_experts: int, k: int = 1, *, reg: float = 0.1, **options: Any) -> None:
+        super().__init__(num_experts, k, **options)
+        self.reg = _checks.number("reg", reg, positive=True)
+
+    def solve(self, problem: Problem) -> Result:
+        """Sinkhorn's plan."""
+        return baselines.entropic_ot(problem, self.reg, max_iter=1000)
+
+
+class KLRouter(_PlanRouter):
+    """Entropic transport with Kullback-Leibler marginals.
+
+    Parameters
+    ----------
+    num_experts, k
+        As in `Router`.
+    reg, reg_m : float
+        ε and ρ: the weights of the entropy and of the marginals.
+    **options
+        As in `EntropicRouter`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> nn.KLRouter(2, reg=0.1, reg_m=10.0)(torch.tensor([[3.0, 0.0], [1.0, 0.0]])).load.tolist()
+    [1, 1]
+    """
+
+    def __init__(self, num_experts: int, k: int = 1, *, reg: float = 0.1, reg_m: float = 1.0, **options: Any) -> None:
+        super().__init__(num_experts, k, **options)
+        self.reg = _checks.number("reg", reg, positive=True)
+        self.reg_m = _checks.number("reg_m", reg_m, positive=True)
+
+    def solve(self, problem: Problem) -> Result:
+        """The plan by unbalanced Sinkhorn iterations."""
+        return baselines.kl_uot(problem, self.reg, self.reg_m, max_iter=1000)
+
+
+class SSOTRouter(_PlanRouter):
+    """Smooth and sparse transport (Blondel et al., 2018).
+
+    Parameters
+    ----------
+    num_experts, k
+        As in `Router`.
+    reg : float
+        The weight of the quadratic term.
+    **options
+        As in `EntropicRouter`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> nn.SSOTRouter(2, reg=0.1)(torch.tensor([[3.0, 0.0], [1.0, 0.0]])).load.tolist()
+    [1, 1]
+    """
+
+    def __init__(self, num_experts: int, k: int = 1, *, reg: float = 1.0, **options: Any) -> None:
+        super().__init__(num_experts, k, **options)
+        self.reg = _checks.number("reg", reg, positive=True)
+
+    def solve(self, problem: Problem) -> Result:
+        """The plan by L-BFGS on the dual."""
+        return baselines.ssot(problem, self.reg, max_iter=1000)
+
+
+class SCOTRouter(_PlanRouter):
+    """Sparsity-constrained transport (Liu et al., 2023): at most k entries a token, marginals that are to be exact.
+
+    Parameters
+    ----------
+    num_experts, k
+        As in `Router`.
+    reg : float
+        The weight of the quadratic term.
+    **options
+        As in `EntropicRouter`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> routing = nn.SCOTRouter(3, reg=1.0)(torch.randn(12, 3, generator=torch.Generator().manual_seed(0)))
+    >>> int(routing.load.sum())
+    12
+    """
+
+    def __init__(self, num_experts: int, k: int = 1, *, reg: float = 1.0, **options: Any) -> None:
+        super().__init__(num_experts, k, **options)
+        self.reg = _checks.number("reg", reg, positive=True)
+
+    def solve(self, problem: Problem) -> Result:
+        """The plan by L-BFGS on the semi-dual and a sparse projection."""
+        return baselines.scot(problem, self.k, self.reg, max_iter=1000)
+
+
+class MMDRouter(_PlanRouter):
+    """Our objective without a budget (MMD-UOT), and the k largest entries of its plan.
+
+    Parameters
+    ----------
+    num_experts, k
+        As in `Router`.
+    kernel : kernel
+        Between tokens.
+    unbalanced, reg : float
+        λ and λ₂.
+    **options
+        As in `EntropicRouter`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> logits = torch.tensor([[3.0, 0.0], [1.0, 0.0]])
+    >>> nn.MMDRouter(2, unbalanced=10.0)(logits, torch.eye(2)).load.tolist()
+    [1, 1]
+    """
+
+    needs_features = True
+
+    def __init__(
+        self,
+        num_experts: int,
+        k: int = 1,
+        *,
+        kernel: Any = None,
+        unbalanced: float = 0.1,
+        reg: float = 10.0,
+        **options: Any,
+    ) -> None:
+        super().__init__(num_experts, k, **options)
+        self.kernel = IMQv2("median") if kernel is None else kernel
+        self.weight = _checks.number("unbalanced", unbalanced, positive=True)
+        self.quadratic = _checks.number("reg", reg, positive=False)
+
+    def grams(self, features: Tensor) -> Any:
+        """`Delta` between experts, the kernel between tokens."""
+        return Delta(), self.kernel.gram(features.numpy())
+
+    def solve(self, problem: Problem) -> Result:
+        """The optimum without a budget."""
+        return baselines.mmd_uot(problem)

@@ -1,0 +1,67 @@
+"""CUDA graphs: many small launches recorded once and replayed as one."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+_KEPT = 8  # graphs, the least used one is dropped for the ninth
+
+
+class _Recorded(NamedTuple):
+    graph: Any
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor, ...]
+
+
+class GraphCache:
+    """Runs a function of tensors as a CUDA graph, one for each kind of input.
+
+    The function must not wait for the device, and its work must depend on the shapes alone. On a CPU, inside somebody
+    else's capture, and under ``torch.compile`` it is simply called. Copies of the cache start empty.
+    """
+
+    def __init__(self) -> None:
+        self._recorded: OrderedDict[Hashable, _Recorded] = OrderedDict()
+
+    def __reduce__(self) -> Any:
+        return GraphCache, ()
+
+    def __call__(
+        self, what: Hashable, function: Callable[..., tuple[Tensor, ...]], *inputs: Tensor | None
+    ) -> tuple[Tensor, ...]:
+        """``function(*inputs)``; ``what`` is everything else that the function's work depends on."""
+        given = [each for each in inputs if each is not None]
+        if not given or not all(each.is_cuda for each in given):
+            return function(*inputs)
+        if torch.compiler.is_compiling() or torch.cuda.is_current_stream_capturing():
+            return function(*inputs)
+        kinds = tuple(None if each is None else (each.shape, each.dtype, each.device) for each in inputs)
+        recorded = self._recorded.get((what, kinds))
+        if recorded is None:
+            recorded = self._recorded[what, kinds] = _record(function, inputs)
+            if len(self._recorded) > _KEPT:
+                self._recorded.popitem(last=False)
+        self._recorded.move_to_end((what, kinds))
+        for static, each in zip(recorded.inputs, inputs, strict=True):
+            if static is not None and each is not None:
+                static.copy_(each)
+        recorded.graph.replay()
+        return tuple(each.clone() for each in recorded.outputs)
+
+
+def _record(function: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor | None, ...]) -> _Recorded:
+    """Run the function until everything that compiles has, then record it."""
+    static = tuple(None if each is None else each.detach().clone() for each in inputs)
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            function(*static)
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        outputs = function(*static)
+    return _Recorded(graph, static, outputs)

@@ -1,0 +1,60 @@
+"""A sparse mixture of experts: every expert sees its own tokens and no others."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from .router import Router, Routing
+
+
+class SparseMoE(torch.nn.Module):
+    r"""A layer :math:`\sum_{r \in E(x)} w_r(x)\, \mathrm{expert}_r(x)` over the k experts E(x) that the router chose.
+
+    Parameters
+    ----------
+    experts : modules
+        Each takes a batch of tokens and gives one output a token, all of the same shape.
+    router : Router
+    gate : module
+        Logits of shape (n, m) from the tokens.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> _ = torch.manual_seed(0)
+    >>> experts = [torch.nn.Linear(8, 5) for _ in range(4)]
+    >>> layer = nn.SparseMoE(experts, nn.SparseTransportRouter(4, k=2), torch.nn.Linear(8, 4))
+    >>> output, routing = layer(torch.randn(32, 8))
+    >>> output.shape, int(routing.load.sum())
+    (torch.Size([32, 5]), 64)
+    """
+
+    def __init__(self, experts: Iterable[torch.nn.Module], router: Router, gate: torch.nn.Module) -> None:
+        super().__init__()
+        self.experts = torch.nn.ModuleList(experts)
+        if len(self.experts) != router.num_experts:
+            raise ValueError(f"experts must be as many as the router's {router.num_experts}, got {len(self.experts)}")
+        self.router, self.gate = router, gate
+
+    def forward(self, tokens: Tensor, features: Tensor | None = None) -> tuple[Tensor, Routing]:
+        """The output for tokens of shape (n, ...), and what the router decided.
+
+        ``features`` of shape (n, ...) are what the router's kernel compares; by default the tokens themselves.
+        """
+        routing = self.router(self.gate(tokens), tokens if features is None else features)
+        return self.combine(tokens, routing), routing
+
+    def combine(self, tokens: Tensor, routing: Routing) -> Tensor:
+        """Send each expert its tokens and add up what comes back."""
+        k = self.router.k
+        order = routing.experts.flatten().argsort(stable=True)
+        counts = routing.load.tolist()
+        owner = order if k == 1 else order // k
+        sent = torch.split(tokens.index_select(0, owner), counts)
+        answers = [expert(part) for expert, part in zip(self.experts, sent, strict=True) if len(part)]
+        answer = torch.cat(answers)
+        weight = routing.weights.flatten().index_select(0, order).to(answer.dtype)
+        weighted = answer * weight.reshape(-1, *[1] * (answer.ndim - 1))
+        return weighted.new_zeros(len(tokens), *answer.shape[1:]).index_add(0, owner, weighted)

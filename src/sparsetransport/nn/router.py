@@ -1,0 +1,344 @@
+"""Routers for mixtures of experts: gate logits in, experts and combine weights out."""
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import _checks
+from ..geometry.kernels import Delta, IMQv2, Kernel, as_kernel
+from .assignment import Setting, assign
+from .geometry import bandwidth, kernel_of, squared_distances
+from .graphs import GraphCache
+
+_NOISE = {"uniform": torch.rand_like, "normal": torch.randn_like}
+_INFERENCE = dict.fromkeys(("topk", "prices", "transport"))
+
+
+class Routing(NamedTuple):
+    """What a router decided."""
+
+    experts: Tensor
+    """Of shape (..., k): the experts of every token, no one twice."""
+    weights: Tensor
+    """Of shape (..., k): what their outputs are weighted with; gradients reach the gate through it."""
+    load: Tensor
+    """Of shape (m,): how many tokens each expert got."""
+    loss: Tensor
+    """The load-balancing loss, a scalar; gradients reach the gate through it too."""
+
+
+class Router(torch.nn.Module):
+    r"""What all routers share: checks, noise, combine weights and the load-balancing loss.
+
+    Weights are the gate's softmax at the chosen experts, normalised over them where k > 1. The load-balancing loss is
+    that of Switch Transformers, :math:`m \sum_i f_i \bar{p}_i` with the share of tokens :math:`f_i` and the mean
+    probability :math:`\bar{p}_i` of expert i; it is one where all are equal. A subclass has the method ``choose``.
+
+    Parameters
+    ----------
+    num_experts : int
+    k : int
+        Experts a token.
+    noise : {"uniform", "normal"}, optional
+        Added to the logits in training, for the choice alone: uniform in [0, 1) or standard normal, from PyTorch's
+        global generator.
+    noise_scale : float
+        Times this.
+    check : bool
+        Look for logits that are not finite. It waits for the device, as sending tokens to experts does anyway.
+    """
+
+    def __init__(
+        self, num_experts: int, k: int = 1, *, noise: str | None = None, noise_scale: float = 1.0, check: bool = True
+    ) -> None:
+        super().__init__()
+        self.num_experts = _checks.positive_int("num_experts", num_experts)
+        self.k = _checks.positive_int("k", k)
+        if self.k > self.num_experts:
+            raise ValueError(f"k must be at most num_experts = {num_experts}, got {k}")
+        if noise is not None:
+            _checks.choice("noise", noise, _NOISE)
+        self.noise, self.noise_scale = noise, _checks.number("noise_scale", noise_scale, positive=False)
+        self.check = check
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"num_experts={self.num_experts}, k={self.k}, noise={self.noise!r}"
+
+    def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """The experts, of shape (n, k), for probabilities of shape (n, m) in single precision."""
+        raise NotImplementedError
+
+    def forward(self, logits: Tensor, features: Tensor | None = None) -> Routing:
+        """Route tokens with logits of shape (..., m) and, where the router looks at them, features (..., d)."""
+        flat = self._checked(logits)
+        tokens = None if features is None else self._features(features, logits)
+        with torch.autocast(flat.device.type, enabled=False):
+            single = flat.float()
+            clean = single.softmax(1)
+            with torch.no_grad():
+                noisy = single.detach()
+                if self.training and self.noise is not None:
+                    noisy = noisy + self.noise_scale * _NOISE[self.noise](noisy)
+                experts = self.choose(noisy.softmax(1), tokens)
+            weights = clean.gather(1, experts)
+            if self.k > 1:
+                weights = weights / weights.sum(1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+            counts = torch.zeros(self.num_experts, dtype=torch.int64, device=flat.device)
+            load = counts.index_add(0, experts.flatten(), torch.ones_like(experts.flatten()))
+            loss = self.num_experts * (load / experts.numel() * clean.mean(0)).sum()
+        shape = (*logits.shape[:-1], self.k)
+        return Routing(experts.reshape(shape), weights.reshape(shape).to(logits.dtype), load, loss)
+
+    def _checked(self, logits: Tensor) -> Tensor:
+        if not isinstance(logits, Tensor) or not logits.is_floating_point():
+            raise TypeError(f"logits must be a tensor of floats, got {getattr(logits, 'dtype', type(logits).__name__)}")
+        if logits.ndim < 2 or logits.shape[-1] != self.num_experts:
+            raise ValueError(f"logits must have shape (..., {self.num_experts}), got {tuple(logits.shape)}")
+        flat = logits.reshape(-1, self.num_experts)
+        if not len(flat):
+            raise ValueError(f"logits must hold at least one token, got shape {tuple(logits.shape)}")
+        if self.check and not bool(torch.isfinite(flat.detach()).all()):
+            token, expert = torch.nonzero(~torch.isfinite(flat.detach()))[0].tolist()
+            raise ValueError(
+                f"logits must be finite, got {flat[token, expert].item()} at token {token}, expert {expert}"
+            )
+        return flat
+
+    def _features(self, features: Tensor, logits: Tensor) -> Tensor:
+        lead = tuple(logits.shape[:-1])
+        if not isinstance(features, Tensor) or tuple(features.shape[: len(lead)]) != lead or features.ndim <= len(lead):
+            shown = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
+            raise ValueError(f"features must have shape ({', '.join(map(str, lead))}, ...), one a token, got {shown}")
+        return features.detach().reshape(math.prod(lead), -1)
+
+
+class TopKRouter(Router):
+    """The k most probable experts of every token, whatever that does to their load.
+
+    Parameters
+    ----------
+    num_experts, k, noise, noise_scale, check
+        As in `Router`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> routing = nn.TopKRouter(3, k=2)(torch.tensor([[0.0, 2.0, 1.0], [3.0, 2.0, 1.0]]))
+    >>> routing.experts.tolist(), routing.load.tolist()
+    ([[1, 2], [0, 1]], [1, 2, 1])
+    """
+
+    def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """The top k."""
+        return probabilities.topk(self.k, dim=1).indices
+
+
+class NoisyTopKRouter(TopKRouter):
+    """Top-k of logits with normal noise in training (Shazeer et al., 2017), to be used with the balancing loss.
+
+    Parameters
+    ----------
+    num_experts, k, noise_scale, check
+        As in `Router`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> _ = torch.manual_seed(0)
+    >>> nn.NoisyTopKRouter(4)(torch.zeros(100, 4)).load.min() > 10
+    tensor(True)
+    """
+
+    def __init__(self, num_experts: int, k: int = 1, *, noise_scale: float = 1.0, check: bool = True) -> None:
+        super().__init__(num_experts, k, noise="normal", noise_scale=noise_scale, check=check)
+
+
+class TransportRouter(Router):
+    """What routers by transport share: the experts come from a plan between experts and the tokens of the batch.
+
+    ``inference`` says what happens in ``eval`` mode, where a token's expert had better not depend on the others of its
+    batch: "topk" is the plain top k; "transport" makes a plan as in training, which is what the paper does.
+    """
+
+    modes = dict.fromkeys(("topk", "transport"))
+
+    def __init__(self, num_experts: int, k: int, *, capacity_factor: float, inference: str, **options: Any) -> None:
+        super().__init__(num_experts, k, **options)
+        self.capacity_factor = _checks.number("capacity_factor", capacity_factor, positive=True)
+        _checks.choice("inference", inference, self.modes)
+        self.inference = inference
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"{super().extra_repr()}, capacity_factor={self.capacity_factor:g}, inference={self.inference!r}"
+
+    def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """By transport in training, as asked for in evaluation."""
+        if not self.training and self.inference == "topk":
+            return probabilities.topk(self.k, dim=1).indices
+        return self.transport(probabilities, features)
+
+    def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """The experts by a plan for the whole batch."""
+        raise NotImplementedError
+
+    def capacities(self, probabilities: Tensor) -> tuple[Tensor, Tensor]:
+        """The masses of the two sides: what each expert should get, and one for each token."""
+        n, m = probabilities.shape
+        return probabilities.new_full((m,), self.capacity_factor * n / m), probabilities.new_ones(n)
+
+
+class SparseTransportRouter(TransportRouter):
+    r"""At most k experts a token by sparse transport: balanced loads, without a loss that enforces them.
+
+    The plan minimises, over the tokens of the batch,
+
+    .. math::
+        \langle C, \gamma\rangle + \lambda\|\gamma 1 - a\|^2 + \lambda\|\gamma^\top 1 - b\|^2_G
+        + \tfrac{\lambda_2}{2}\|\gamma\|^2, \qquad C = -\mathrm{softmax}^\top / \max,
+
+    with at most k entries a token, ``a`` the capacity of each expert, ``b`` one for each token, and a kernel between
+    the tokens' features. It is solved on the device of the logits; see `sparsetransport.nn.assignment` for how.
+
+    Parameters
+    ----------
+    num_experts, k
+        As in `Router`.
+    kernel : kernel or name
+        Between tokens. The bandwidth of a rule such as `IMQv2` ("median") is found on the first batch and kept with
+        the weights of the model. `Delta` needs no features.
+    unbalanced : float
+        λ: 0.1 lets loads differ by a few tokens where the gate insists, 10 and more make them equal.
+    reg : float
+        λ₂.
+    capacity_factor : float
+        Each expert's capacity is this times n / m.
+    inference : {"topk", "prices", "transport"}
+        What happens in ``eval`` mode. "topk" is plain top-k, which the gate alone decides. "prices" takes the top k of
+        the probabilities less the running mean of the experts' prices in training: loads stay balanced, and a token's
+        experts depend on no other token. "transport" makes a plan for the batch as in training, as the paper does: a
+        token's experts depend on the others of its batch, though not on their order.
+    momentum : float
+        Of the running mean of the prices.
+    price_steps, repair_rounds, mass_steps : int
+        Steps of the solver.
+    graphs : bool
+        Replay the solver as a CUDA graph, one for each batch size.
+    noise, noise_scale, check
+        As in `Router`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> _ = torch.manual_seed(0)
+    >>> logits, features = torch.randn(64, 4) + torch.tensor([2.0, 0.0, 0.0, 0.0]), torch.randn(64, 8)
+    >>> nn.TopKRouter(4)(logits).load.tolist()
+    [52, 4, 5, 3]
+    >>> nn.SparseTransportRouter(4, unbalanced=10.0)(logits, features).load.tolist()
+    [16, 16, 16, 16]
+    """
+
+    modes = _INFERENCE
+    prices: Tensor
+    batches: Tensor
+    sigma2: Tensor
+
+    def __init__(
+        self,
+        num_experts: int,
+        k: int = 1,
+        *,
+        kernel: Any = None,
+        unbalanced: float = 0.1,
+        reg: float = 10.0,
+        capacity_factor: float = 1.0,
+        inference: str = "topk",
+        momentum: float = 0.99,
+        price_steps: int = 60,
+        repair_rounds: int = 24,
+        mass_steps: int = 10,
+        graphs: bool = True,
+        noise: str | None = None,
+        noise_scale: float = 1.0,
+        check: bool = True,
+    ) -> None:
+        super().__init__(
+            num_experts,
+            k,
+            capacity_factor=capacity_factor,
+            inference=inference,
+            noise=noise,
+            noise_scale=noise_scale,
+            check=check,
+        )
+        self.kernel: Kernel = IMQv2("median") if kernel is None else as_kernel("kernel", kernel)
+        self.setting = Setting(
+            self.k,
+            _checks.number("unbalanced", unbalanced, positive=True),
+            _checks.number("reg", reg, positive=True),
+            _checks.positive_int("price_steps", price_steps),
+            _checks.positive_int("repair_rounds", repair_rounds),
+            _checks.positive_int("mass_steps", mass_steps),
+        )
+        self.momentum = _checks.number("momentum", momentum, positive=False)
+        if self.momentum >= 1.0:
+            raise ValueError(f"momentum must be below 1, got {momentum}")
+        self._graphs: GraphCache | None = GraphCache() if graphs else None
+        self._knows_bandwidth = False
+        self.register_buffer("prices", torch.zeros(self.num_experts))
+        self.register_buffer("batches", torch.zeros(()))
+        fixed = getattr(self.kernel, "sigma2", 1.0)
+        self.register_buffer("sigma2", torch.tensor(torch.nan if isinstance(fixed, str) else float(fixed)))
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        weights = f"unbalanced={self.setting.unbalanced:g}, reg={self.setting.reg:g}"
+        return f"{super().extra_repr()}, kernel={self.kernel}, {weights}"
+
+    def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """By transport in training, as asked for in evaluation."""
+        if not self.training and self.inference == "prices":
+            mean = self.prices / (1.0 - self.momentum**self.batches).clamp_min(1e-12)
+            return (probabilities - mean).topk(self.k, dim=1).indices
+        return super().choose(probabilities, features)
+
+    def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """The experts by the router's problem; in training the running prices take note."""
+        if features is None and not isinstance(self.kernel, Delta):
+            raise ValueError(f"features must be given for kernel={self.kernel}, got None; kernel=Delta() needs none")
+        tokens = None if isinstance(self.kernel, Delta) or features is None else features.float()
+        if tokens is not None and not self._knows_bandwidth:
+            self._find_bandwidth(tokens)
+        inputs = probabilities, tokens, self.sigma2
+        if self._graphs is None:
+            experts, _, prices, scale = self._solve(*inputs)
+        else:
+            experts, _, prices, scale = self._graphs((self.setting, self.capacity_factor), self._solve, *inputs)
+        if self.training:
+            # In units of probability, since every batch has a scale of its own.
+            self.prices.lerp_(prices * scale, 1.0 - self.momentum)
+            self.batches.add_(1.0)
+        return experts
+
+    def _solve(self, probabilities: Tensor, tokens: Tensor | None, sigma2: Tensor) -> tuple[Tensor, ...]:
+        """Experts, masses, prices, and the scale of the costs."""
+        scale = probabilities.amax()
+        gram = None if tokens is None else kernel_of(self.kernel, squared_distances(tokens, tokens), sigma2)
+        # Any number that tells tokens apart and does not depend on their place in the batch.
+        order = probabilities[:, 0] if tokens is None else tokens.sum(1)
+        a, b = self.capacities(probabilities)
+        found = assign(probabilities / scale, a, b, gram, order, self.setting)
+        return found.experts, found.mass, found.prices, scale
+
+    def _find_bandwidth(self, tokens: Tensor) -> None:
+        """The kernel's rule on the first batch; what was loaded with the model's weights is kept."""
+        if bool(torch.isnan(self.sigma2)):
+            rule = self.kernel.sigma2  # type: ignore[union-attr]
+            self.sigma2.fill_(bandwidth(rule, squared_distances(tokens, tokens)))
+        self._knows_bandwidth = True

@@ -1,0 +1,167 @@
+"""The image mixture: transforms, training in pieces, and the report, on a few synthetic images."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sparsetransport.experiments import Quiet, cifar
+
+torch = pytest.importorskip("torch")
+
+from sparsetransport.experiments import moe_cifar, moe_images, moe_training  # noqa: E402
+from sparsetransport.experiments.moe_training import SETTINGS, Record, Size, Training, train  # noqa: E402
+
+CPU = torch.device("cpu")
+TINY = Size(epochs=2, width=2, images=64)
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Small networks get slower with more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def images():
+    rng = np.random.default_rng(0)
+    pictures = np.kron(rng.integers(0, 256, (64, 8, 8, 3)), np.ones((1, 4, 4, 1))).astype(np.uint8)
+    return moe_images.prepare(pictures[:48], CPU), moe_images.prepare(pictures[48:], CPU)
+
+
+def test_half_of_the_images_are_rotated(images):
+    train_images, _ = images
+    assert train_images.pixels.shape == (96, 3, 32, 32)
+    assert train_images.pixels.dtype == torch.uint8
+    assert train_images.rotated.tolist() == [0] * 48 + [1] * 48
+    assert (train_images.pixels[:48] != train_images.pixels[48:]).float().mean() > 0.5
+
+
+def test_rotation_is_counter_clockwise_about_the_centre():
+    """A dot to the right of the centre goes up; four quarter turns are none."""
+    dot = torch.zeros(1, 1, 33, 33)
+    dot[0, 0, 16, 28] = 1.0
+    turned = moe_images.rotate(dot, 90.0)
+    assert turned[0, 0, 4, 16] == 1.0
+    once = torch.rand(2, 3, 33, 33)
+    again = once
+    for _ in range(4):
+        again = moe_images.rotate(again, 90.0)
+    torch.testing.assert_close(again, once)
+
+
+def test_no_black_corner_gives_a_rotated_image_away():
+    white = np.full((1, 32, 32, 3), 255, np.uint8)
+    assert moe_images.prepare(white, CPU).pixels.min() == 255
+
+
+def test_blur_is_a_mean_and_wider_down_than_across():
+    dot = torch.zeros(2, 1, 21, 21)
+    dot[:, :, 10, 10] = 1.0
+    spread = moe_images.blur(dot, torch.tensor([1.1, 2.2]))
+    torch.testing.assert_close(spread.sum((1, 2, 3)), torch.ones(2))
+    assert (spread[0, 0].sum(1) > 0).sum() == 7
+    assert (spread[0, 0].sum(0) > 0).sum() == 3
+    assert spread[0].max() > spread[1].max()
+    ratio = float(spread[0, 0, 11, 10] / spread[0, 0, 10, 10])
+    assert ratio == pytest.approx(math.exp(-0.5 / 1.1**2), rel=1e-5)
+
+
+def test_a_share_of_a_batch_is_blurred(images):
+    index = torch.arange(96)
+    sharp, _ = moe_images.batch(images[0], index, blurred=0.0)
+    torch.manual_seed(0)
+    half, _ = moe_images.batch(images[0], index, blurred=0.5)
+    changed = ((sharp - half).abs().amax((1, 2, 3)) > 0.0).float().mean()
+    assert 0.3 < changed < 0.7
+
+
+@pytest.mark.parametrize("slug", ["top-1-default", "top-1-balanced", "ours-0.1", "ours-1000", "scot-10"])
+def test_every_kind_of_setting_trains_and_is_tested(slug, images, tmp_path):
+    if slug.startswith("scot"):
+        pytest.importorskip("ot")
+    record = train(SETTINGS[slug], 0, TINY, tmp_path, images, progress=Quiet())
+    assert len(record.losses) == 2
+    assert all(math.isfinite(loss) for loss in record.losses)
+    assert all(sum(load) == 96 for load in record.loads)
+    for test in record.tests.values():
+        assert sum(test["load"]) == 32
+        assert 0.0 <= test["accuracy"] <= 1.0
+    assert [path.name for path in tmp_path.iterdir()] == [f"{slug}-0.json"], "the checkpoint is gone"
+
+
+def test_training_in_pieces_is_training_at_once(images, tmp_path):
+    """Stopped after every epoch and taken up from its file, it ends at the same numbers."""
+    setting = SETTINGS["ours-0.1"]
+    whole = train(setting, 3, TINY, tmp_path / "whole", images, progress=Quiet())
+    first = Training(setting, 3, TINY, CPU)
+    first.epoch(images[0], Quiet())
+    first.save(tmp_path / "pieces" / "ours-0.1-3.pt")
+    torch.manual_seed(99)  # what happens in between does not matter
+    stopped = train(setting, 3, TINY, tmp_path / "pieces", images, progress=Quiet(), minutes=0.0)
+    assert len(stopped.losses) == 1
+    assert not stopped.tests
+    rest = train(setting, 3, TINY, tmp_path / "pieces", images, progress=Quiet())
+    assert rest.losses == whole.losses
+    assert rest.tests == whole.tests
+
+
+def test_what_is_finished_is_not_redone(images, tmp_path, monkeypatch):
+    record = train(SETTINGS["ours-10"], 0, TINY, tmp_path, images, progress=Quiet())
+    monkeypatch.setattr(moe_training, "Training", None)
+    assert train(SETTINGS["ours-10"], 0, TINY, tmp_path, images, progress=Quiet()) == record
+
+
+def test_gradients_of_every_expert_have_norm_one(images):
+    training = Training(SETTINGS["ours-0.1"], 0, TINY, CPU)
+    loss, _ = training._loss(*moe_images.batch(images[0], torch.arange(96), blurred=1.0))
+    loss.backward()
+    moe_training.normalise_gradients(training.model)
+    for expert in training.model.experts:
+        assert torch.stack([p.grad.norm() for p in expert.parameters()]).norm() == pytest.approx(1.0, rel=1e-4)
+
+
+def test_the_gate_starts_without_a_preference(images):
+    pixels, _ = moe_images.batch(images[0], torch.arange(4), blurred=0.0)
+    assert (moe_training.Gate()(pixels) == 0.0).all()
+
+
+def _record(name, seed, accuracy, load, seconds, size):
+    tests = {"transport" if name.startswith(("ours", "SCOT")) else "topk": {"accuracy": accuracy, "load": load}}
+    return Record(name, seed, "GPU", size._asdict(), [0.1] * 10, [seconds] * 10, [load] * 10, tests)
+
+
+def test_the_report_is_made_from_records(tmp_path, monkeypatch):
+    """Without data and without a GPU, where everything has been trained."""
+    monkeypatch.setenv(moe_cifar.VARIABLE, str(tmp_path))
+    for blurred in moe_cifar.BLURRED:
+        size = moe_cifar.size_of(blurred, True)
+        place = moe_cifar.place_of(tmp_path / "moe-cifar", size, True)
+        for slug, setting in SETTINGS.items():
+            for seed in (0, 1):
+                accuracy = 0.97 if setting.name == "ours 0.1" and blurred == 1.0 else 0.9
+                record = _record(setting.name, seed, accuracy + 0.01 * seed, [5500, 5000, 4750, 4750], 30.0, size)
+                record.write(place / f"{slug}-{seed}.json")
+    report = moe_cifar.run(data=None, full=True, seed=0, progress=Quiet())
+    assert [claim.holds for claim in report.claims] == [True, True, False, True]
+    table = report.tables[0]
+    row = next(row for row in table.rows if row[0] == "ours 0.1")
+    assert row[:4] == ["ours 0.1", 95.56, pytest.approx(97.5), 2]
+    assert len(table.rows) == 8
+
+
+def test_without_data_it_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv(moe_cifar.VARIABLE, str(tmp_path))
+    monkeypatch.delenv(cifar.VARIABLE, raising=False)
+    with pytest.raises(cifar.MissingDataError, match="this needs CIFAR-10"):
+        moe_cifar.run(data=None, full=False, seed=0, progress=Quiet())
+
+
+def test_the_paper_s_size_wants_a_gpu(tmp_path, monkeypatch):
+    monkeypatch.setenv(moe_cifar.VARIABLE, str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="needs a GPU"):
+        moe_cifar.run(data=None, full=True, seed=0, progress=Quiet())

@@ -1,0 +1,55 @@
+"""The toy mixture: the data is as described, every router trains, and the report is whole."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sparsetransport.experiments import Quiet
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("ot")
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+from sparsetransport.experiments import moe_toy  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    """POT warns where its iterations do not converge."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def test_the_data_is_as_described():
+    data = moe_toy.draw_data(np.random.default_rng(0))
+    assert [len(points) for points, _ in data] == [100, 20, 100]
+    everything = np.concatenate([points for points, _ in data])
+    assert np.abs(everything).max() == 1.0
+    shares = [labels.mean() for _, labels in data]
+    assert max(shares) - min(shares) < 0.06, "splits are stratified"
+    assert 0.3 < shares[0] < 0.8
+
+
+def test_training_teaches():
+    data = moe_toy.draw_data(np.random.default_rng(1))
+    router = moe_toy.methods()[moe_toy.OURS][0]
+    before, after = (moe_toy.score(moe_toy.train(router(), data, 0, epochs), data.test)[0] for epochs in (0, 80))
+    assert after > max(70.0, before)
+
+
+def test_the_report_is_whole(tmp_path):
+    report = moe_toy.run(data=None, full=False, seed=0, progress=Quiet(), seeds=2, epochs=2)
+    assert [row[0] for row in report.tables[0].rows] == list(moe_toy.methods())
+    assert len(report.tables[0].rows) == 8
+    assert {path.name for path in report.write(tmp_path)} == {"table.md", "table.json", "experts.png"}
+
+
+def test_one_seed_one_answer():
+    data = moe_toy.draw_data(np.random.default_rng(2))
+    scores = [
+        moe_toy.score(moe_toy.train(moe_toy.methods()[moe_toy.OURS][0](), data, 5, 10), data.test) for _ in range(2)
+    ]
+    assert scores[0] == scores[1]

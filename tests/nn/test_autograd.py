@@ -1,0 +1,265 @@
+"""Gradients of values and plans are those of finite differences, of any order, in batches and in every precision."""
+
+import numpy as np
+import pytest
+
+import sparsetransport as st
+
+torch = pytest.importorskip("torch")
+
+from sparsetransport import nn  # noqa: E402
+
+BUDGETS = [None, 8, st.PerColumn(2), st.PerRow(1)]
+
+
+def inputs(m=6, n=5, seed=0, batch=()):
+    """Costs, masses and points that gradients are wanted of."""
+    rng = np.random.default_rng(seed)
+    arrays = [
+        rng.random((*batch, m, n)),
+        rng.random((*batch, m)) + 0.5,
+        rng.random((*batch, n)) + 0.5,
+        rng.normal(size=(*batch, m, 2)),
+        rng.normal(size=(*batch, n, 2)),
+    ]
+    return [torch.tensor(array, requires_grad=True) for array in arrays]
+
+
+def transport(C, a, b, X, Y, budget=8, reg=0.1):
+    kernels = nn.gram_matrix(st.RBF(1.0), X), nn.gram_matrix(st.IMQ(1.0), Y)
+    return nn.sparse_transport(C, a, b, kernels=kernels, unbalanced=(3.0, 2.0), reg=reg, budget=budget)
+
+
+@pytest.mark.parametrize("reg", [0.1, 0.0])
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_gradients_of_plan_and_value_are_those_of_finite_differences(budget, reg):
+    """With respect to costs, masses, and points through both Gram matrices."""
+    plan, _ = transport(*inputs(), budget, reg)
+    assert (plan > 0.0).sum() >= 5, "a plan that gradients flow through"
+    torch.autograd.gradcheck(lambda *args: tuple(transport(*args, budget, reg)), inputs(), eps=1e-7, atol=1e-5)
+
+
+def test_second_derivatives_are_exact():
+    """The backward pass is differentiable in its turn: Newton's method on the value is possible."""
+    torch.autograd.gradgradcheck(lambda *args: tuple(transport(*args)), inputs(4, 3), eps=1e-7, atol=1e-4)
+
+
+def test_the_forward_pass_is_solve():
+    C, a, b, X, Y = (part.detach() for part in inputs())
+    plan, value = transport(C, a, b, X, Y)
+    kernels = st.RBF(1.0).gram(X.numpy()), st.IMQ(1.0).gram(Y.numpy())
+    res = st.solve(C.numpy(), a.numpy(), b.numpy(), kernels=kernels, unbalanced=(3, 2), reg=0.1, budget=8)
+    np.testing.assert_allclose(plan.numpy(), res.plan, atol=1e-12)
+    assert float(value) == pytest.approx(res.value, rel=1e-12)
+
+
+def test_gradient_of_the_value_with_respect_to_the_costs_is_the_plan():
+    """The envelope theorem in its plainest form."""
+    C = inputs()[0]
+    plan, value = nn.sparse_transport(C, unbalanced=5.0, reg=0.2, budget=4)
+    (grad,) = torch.autograd.grad(value, C)
+    torch.testing.assert_close(grad, plan.detach())
+
+
+def test_no_gradient_where_there_is_no_mass():
+    """The support is held fixed: an entry without mass neither moves nor moves others."""
+    C = inputs()[0]
+    plan, _ = nn.sparse_transport(C, unbalanced=5.0, reg=0.2, budget=3)
+    weights = torch.rand_like(plan)
+    (grad,) = torch.autograd.grad((plan * weights).sum(), C)
+    assert (grad[plan == 0.0] == 0.0).all()
+    assert (grad[plan > 0.0] != 0.0).all()
+
+
+def test_a_batch_is_its_problems_one_by_one():
+    args = inputs(batch=(2, 3))
+    plan, value = transport(*args)
+    assert plan.shape == (2, 3, 6, 5)
+    assert value.shape == (2, 3)
+    (plan * torch.arange(30.0).reshape(6, 5)).sum().backward()
+    for i in range(2):
+        for j in range(3):
+            single = [arg.detach()[i, j].requires_grad_() for arg in args]
+            one, one_value = transport(*single)
+            torch.testing.assert_close(plan[i, j], one)
+            torch.testing.assert_close(value[i, j], one_value)
+            (one * torch.arange(30.0).reshape(6, 5)).sum().backward()
+            for whole, part in zip(args, single, strict=True):
+                torch.testing.assert_close(whole.grad[i, j], part.grad)
+
+
+def test_masses_and_kernels_may_be_shared_by_a_batch():
+    C, a, b, X, Y = inputs(batch=(3,))
+    shared = [part[0].detach().requires_grad_() for part in (a, b, X, Y)]
+    _, value = transport(C, *shared)
+    grads = torch.autograd.grad(value.sum(), shared)
+    alone = [torch.autograd.grad(transport(C[k], *shared).value, shared) for k in range(3)]
+    for grad, *parts in zip(grads, *alone, strict=True):
+        torch.testing.assert_close(grad, sum(parts))
+
+
+def test_a_graph_can_be_used_twice():
+    """Both outputs in one loss; backward twice; accumulation."""
+    C = inputs()[0]
+    plan, value = nn.sparse_transport(C, unbalanced=5.0, reg=0.2, budget=6)
+    loss = value + (plan * plan).sum()
+    loss.backward(retain_graph=True)
+    first = C.grad.clone()
+    loss.backward()
+    torch.testing.assert_close(C.grad, 2.0 * first)
+    separate = torch.autograd.grad(nn.sparse_transport(C, unbalanced=5.0, reg=0.2, budget=6).value, C)[0]
+    again = nn.sparse_transport(C, unbalanced=5.0, reg=0.2, budget=6).plan
+    torch.testing.assert_close(first, separate + torch.autograd.grad((again * again).sum(), C)[0])
+
+
+def test_no_grad_records_nothing():
+    C = inputs()[0]
+    with torch.no_grad():
+        plan, value = nn.sparse_transport(C, unbalanced=5.0, budget=4)
+    assert not plan.requires_grad
+    assert not value.requires_grad
+    assert nn.sparse_transport(C, unbalanced=5.0, budget=4).plan.requires_grad
+    assert not nn.sparse_transport(C.detach(), unbalanced=5.0, budget=4).plan.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_low_precision_in_single_precision_out(dtype):
+    """The work is done in double precision; gradients come back in the precision of the input."""
+    C = torch.linspace(0.0, 1.0, 30).reshape(6, 5).to(dtype).requires_grad_()
+    plan, value = nn.sparse_transport(C, unbalanced=5.0, reg=0.2, budget=6)
+    exact, exact_value = nn.sparse_transport(C.detach().double(), unbalanced=5.0, reg=0.2, budget=6)
+    assert plan.dtype == value.dtype == torch.float32
+    torch.testing.assert_close(plan, exact.float())
+    torch.testing.assert_close(value, exact_value.float())
+    value.backward()
+    assert C.grad.dtype == dtype
+
+
+def test_autocast_changes_nothing():
+    x, y = torch.randn(20, 3, generator=torch.Generator().manual_seed(0)).requires_grad_(), torch.ones(15, 3)
+    loss = nn.SparseTransportLoss(budget=10, reg=0.1)
+    plain = loss(x, y)
+    grad = torch.autograd.grad(plain, x)[0]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = loss(x, y)
+        cast_grad = torch.autograd.grad(cast, x)[0]
+    torch.testing.assert_close(cast, plain)
+    torch.testing.assert_close(cast_grad, grad)
+
+
+def test_forbidden_pairs_get_no_gradient():
+    C = inputs()[0].detach()
+    C[0, 0] = torch.inf
+    C.requires_grad_()
+    plan, value = nn.sparse_transport(C, unbalanced=5.0, reg=0.2, budget=6)
+    (value + plan.square().sum()).backward()
+    assert torch.isfinite(C.grad).all()
+    assert C.grad[0, 0] == 0.0
+
+
+def test_links_that_depend_on_each_other_are_survived():
+    """Two equal points and reg = 0: the Hessian is singular if both carry mass; the gradient of the value is finite."""
+    x = torch.tensor([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    y = torch.tensor([[0.0, 0.5], [1.0, 0.5]], dtype=torch.float64)
+    gram = nn.gram_matrix(st.RBF(1.0), x), nn.gram_matrix(st.RBF(1.0), y)
+    plan, value = nn.sparse_transport(nn.cost_matrix(x, y), kernels=gram, unbalanced=10.0)
+    (value + plan.square().sum()).backward()
+    assert torch.isfinite(x.grad).all()
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
+def test_costs_are_those_of_the_package(metric):
+    rng = np.random.default_rng(0)
+    for features in (3, 40):
+        x, y = rng.normal(size=(7, features)), rng.normal(size=(5, features))
+        mine = nn.cost_matrix(torch.tensor(x), torch.tensor(y), metric)
+        np.testing.assert_allclose(mine.numpy(), st.cost_matrix(x, y, metric), atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [st.RBF(), st.RBF("mean"), st.IMQ(0.3), st.IMQv2(), st.IMQv2(2.0)], ids=str)
+def test_gram_matrices_are_those_of_the_package(kernel):
+    points = np.random.default_rng(0).normal(size=(9, 4))
+    np.testing.assert_allclose(nn.gram_matrix(kernel, torch.tensor(points)).numpy(), kernel.gram(points), atol=1e-12)
+
+
+def test_euclidean_cost_has_a_gradient_where_points_meet():
+    x = torch.zeros(2, 2, requires_grad=True)
+    nn.cost_matrix(x, torch.zeros(2, 2), "euclidean").sum().backward()
+    assert (x.grad == 0.0).all()
+
+
+class TestLoss:
+    def test_its_gradient_is_that_of_finite_differences(self):
+        _, a, b, X, Y = inputs()
+        loss = nn.SparseTransportLoss(budget=8, kernel=(st.RBF(1.0), st.IMQ(2.0)), unbalanced=2.0, reg=0.1)
+        torch.autograd.gradcheck(loss, (X, Y, a, b), eps=1e-7, atol=1e-5)
+
+    def test_descending_it_brings_the_clouds_together(self):
+        torch.manual_seed(0)
+        x, y = torch.randn(30, 2).requires_grad_(), torch.randn(30, 2) * 0.5 + 3.0
+        loss = nn.SparseTransportLoss(kernel=st.Delta(), unbalanced=1000.0, warm_start=True)
+        optimiser = torch.optim.SGD([x], lr=3.0)
+        first = loss(x, y).item()
+        for _ in range(40):
+            optimiser.zero_grad()
+            loss(x, y).backward()
+            optimiser.step()
+        assert loss(x, y).item() < 0.05 * first
+        assert (x.mean(0) - y.mean(0)).norm() < 0.2
+
+    def test_a_warm_start_gives_the_value_of_a_cold_one_without_a_budget(self):
+        _, a, b, X, Y = inputs(batch=(2,))
+        cold, warm = (nn.SparseTransportLoss(warm_start=flag, kernel=st.RBF(1.0)) for flag in (False, True))
+        for shift in (0.0, 0.1, 0.2):
+            torch.testing.assert_close(warm(X + shift, Y, a, b), cold(X + shift, Y, a, b))
+        assert warm(X[0], Y[0]).shape == ()  # another shape starts anew
+
+    def test_reductions(self):
+        _, _, _, X, Y = inputs(batch=(3,))
+        none, mean, total = (nn.SparseTransportLoss(budget=5, reduction=how)(X, Y) for how in ("none", "mean", "sum"))
+        assert none.shape == (3,)
+        torch.testing.assert_close(none.mean(), mean)
+        torch.testing.assert_close(none.sum(), total)
+
+    def test_a_fixed_kernel_leaves_the_gradient_of_the_costs(self):
+        _, _, _, X, Y = inputs()
+        grad = torch.autograd.grad(nn.SparseTransportLoss(budget=6, fixed_kernel=True)(X, Y), X)[0]
+        kernels = nn.gram_matrix("median", X.detach()), nn.gram_matrix("median", Y.detach())
+        plan = nn.sparse_transport(nn.cost_matrix(X, Y), kernels=kernels, unbalanced=1.0, budget=6).plan.detach()
+        torch.testing.assert_close(grad, 2.0 * (plan.sum(1)[:, None] * X - plan @ Y).detach())
+
+    def test_its_text_says_what_it_was_made_with(self):
+        assert "budget=7" in repr(nn.SparseTransportLoss(budget=7))
+
+
+class TestBadInput:
+    def test_costs(self):
+        with pytest.raises(TypeError, match="C must be a tensor, got ndarray"):
+            nn.sparse_transport(np.ones((2, 2)))
+        with pytest.raises(ValueError, match=r"C must have at least 2 dimensions, got shape \(3,\)"):
+            nn.sparse_transport(torch.ones(3))
+        with pytest.raises(ValueError, match=r"C must not be empty"):
+            nn.sparse_transport(torch.ones(0, 3))
+        with pytest.raises(ValueError, match="C must be finite or"):
+            nn.sparse_transport(torch.tensor([[float("nan")]]))
+        with pytest.raises(TypeError, match="C must hold real numbers"):
+            nn.sparse_transport(torch.ones(2, 2, dtype=torch.complex64))
+
+    def test_masses_and_kernels(self):
+        C = torch.ones(4, 2, 3)
+        with pytest.raises(ValueError, match=r"a must have shape \(4, 2\), got \(3,\)"):
+            nn.sparse_transport(C, torch.ones(3))
+        with pytest.raises(ValueError, match=r"kernels\[1\] must have shape \(4, 3, 3\), got \(2, 2\)"):
+            nn.sparse_transport(C, kernels=(st.Delta(), torch.eye(2)))
+        with pytest.raises(TypeError, match="kernels must be tensors or Delta"):
+            nn.sparse_transport(C, kernels=st.RBF())
+        with pytest.raises(ValueError, match="a must not be negative"):
+            nn.sparse_transport(C, -torch.ones(2))
+
+    def test_the_loss(self):
+        with pytest.raises(ValueError, match="reduction must be one of"):
+            nn.SparseTransportLoss(reduction="median")
+        with pytest.raises(ValueError, match="same number of features, got 2 and 3"):
+            nn.SparseTransportLoss()(torch.ones(4, 2), torch.ones(4, 3))
+        with pytest.raises(ValueError, match="budget must be"):
+            nn.SparseTransportLoss(budget=-1)(torch.ones(4, 2), torch.ones(4, 2))
