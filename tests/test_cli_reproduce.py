@@ -123,6 +123,7 @@ from pathlib import Path
 from sparsetransport import cli, experiments
 
 def run(**options):
+    time.sleep(0.5)  # until the thread that hears Ctrl-C waits for this one
     Path("started").touch()
     time.sleep(600)
 
