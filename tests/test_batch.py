@@ -261,3 +261,20 @@ def test_a_cluster_that_loses_a_worker_gives_every_result_once(monkeypatch, tmp_
     assert marker.exists()
     for result, alone in zip(results, st.solve_batch(problems, budget=min), strict=True):
         assert_same(result, alone)
+
+
+def test_a_budget_function_may_return_numpy_integers():
+    """Every problem gets the budget of its own shape, whatever the type of the number and however short its life."""
+    rng = np.random.default_rng(0)
+    problems = [-np.ones((m, 8)) - rng.random((m, 8)) for m in rng.integers(1, 40, 300)]
+    results = st.solve_batch(problems, budget=lambda m, n: np.minimum(m, n))
+    for C, result in zip(problems, results, strict=True):
+        assert result.rows.size <= min(C.shape)
+        assert_same(result, st.solve(C, budget=min(C.shape)))
+
+
+def test_a_ragged_problem_is_recorded_like_any_other():
+    results = st.solve_batch([[[1.0, 2.0], [3.0]], np.ones((2, 2))], on_error="record", budget=1)
+    assert results[0].index == 0
+    assert "rectangular" in results[0].reason
+    assert results[1].rows.size == 1

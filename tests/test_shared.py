@@ -330,3 +330,16 @@ def test_kernels_mean_the_same_without_the_compiler():
         for change in ({}, {"NUMBA_DISABLE_JIT": "1"})
     ]
     assert printed[0] == printed[1] != ""
+
+
+def test_a_link_forbidden_in_one_scenario_serves_the_others():
+    """Its mass is zero where it is forbidden, and counts for nothing there."""
+    free, barred = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[np.inf, 1.0], [1.0, 0.0]])
+    problems = [st.Problem.from_matrices(C, unbalanced=10.0) for C in (free, barred)]
+    shared = st.solve_shared(problems, 3)
+    assert [0, 0] in shared.links.tolist()
+    for k in (0, 1):
+        assert shared.values[k] == pytest.approx(st.solve_support(problems[k], shared.links).value)
+    assert shared.path.plan_at(2).value >= shared.value
+    closed = [st.Problem.from_matrices(np.full((2, 2), np.inf), unbalanced=10.0), problems[0]]
+    assert st.solve_shared(closed, 3).status is not st.Status.ALL_FORBIDDEN

@@ -516,15 +516,14 @@ def _start(start: Any) -> _Start:
     if start is None:
         return _Start([])
     if isinstance(start, Result):
-        return _Start(_pairs(start), start._parts.mass)
-    array = _checks.to_numpy(start)
+        return _Start(_pairs(start), start._parts.mass, start._parts.shape)
+    array = start.toarray() if hasattr(start, "toarray") else _checks.to_numpy(start)  # SciPy's sparse plans
     if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
         return _Start(_pairs(array))
     plan = _checks.real_array("start", array, ndim=2)
+    m, n = plan.shape
     rows, cols = np.nonzero(plan > 0.0)
-    return _Start(
-        list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (plan.shape[0], plan.shape[1])
-    )
+    return _Start(list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (m, n))
 
 
 def _pairs(pairs: Any) -> list[Pair]:
@@ -533,7 +532,8 @@ def _pairs(pairs: Any) -> list[Pair]:
         return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
     array = np.asarray(pairs)
     if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
-        raise TypeError(f"start must be a Result or a list of pairs of ints, got {pairs!r}")
+        got = f"{array.dtype} of shape {array.shape}"
+        raise TypeError(f"start must be a Result, a plan of floats or a list of pairs of ints, got {got}")
     return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
 
 

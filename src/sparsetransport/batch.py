@@ -143,7 +143,10 @@ def _chunks(problems: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
 def _pairs(item: Any) -> int:
     """About how many pairs a problem has; whatever is wrong with it comes out later."""
     cost = item.cost if isinstance(item, Problem) else item[0] if isinstance(item, tuple) and item else item
-    return int(np.prod(np.shape(cost) if not hasattr(cost, "shape") else tuple(cost.shape)))
+    try:
+        return int(np.prod(np.shape(cost) if not hasattr(cost, "shape") else tuple(cost.shape)))
+    except ValueError:  # ragged
+        return 1
 
 
 @contextmanager
@@ -224,14 +227,16 @@ class _Budgets:
 
     def __init__(self, task: _Task) -> None:
         self.task = task
-        self.known: dict[Any, _Options] = {}
+        self.known: dict[Any, tuple[Any, _Options]] = {}  # holds the budget too, so that no id is used again
 
     def __call__(self, shape: tuple[int, int]) -> _Options:
-        budget = self.task.budget(*shape) if callable(self.task.budget) else self.task.budget
+        budget: Any = self.task.budget(*shape) if callable(self.task.budget) else self.task.budget
+        if isinstance(budget, np.integer):
+            budget = int(budget)
         key = budget if isinstance(budget, int | None) else id(budget)
         if key not in self.known:
-            self.known[key] = _Options.checked(budget=budget, **self.task.options)
-        return self.known[key]
+            self.known[key] = budget, _Options.checked(budget=budget, **self.task.options)
+        return self.known[key][1]
 
 
 def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:

@@ -107,8 +107,11 @@ class SharedResult:
     def values(self) -> Floats:
         """The objective of every scenario."""
         rows, cols = self.links[:, 0], self.links[:, 1]
-        problems = (prover.problem for prover in self._provers)
-        return np.array([one.value(rows, cols, mass) for one, mass in zip(problems, self.mass, strict=True)])
+        found = []
+        for prover, mass in zip(self._provers, self.mass, strict=True):
+            used = mass > 0.0  # a link may be forbidden in a scenario that does not use it
+            found.append(prover.problem.value(rows[used], cols[used], mass[used]))
+        return np.array(found)
 
     @property
     def value(self) -> float:
@@ -186,7 +189,7 @@ def solve_shared(
     tol : float
         A gradient below this share of a problem's scale counts as zero.
     n_jobs : int, optional
-        Threads; as many as there are cores by default. The result does not depend on it.
+        Threads; -1 or None for as many as there are cores. The result does not depend on it.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of links; a true answer stops the solve.
 
@@ -215,7 +218,7 @@ def solve_shared(
     for name, links in (("fixed", there), ("start", first)):
         _require_inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
-    threads = cores() if n_jobs is None else _checks.positive_int("n_jobs", n_jobs)
+    threads = cores() if n_jobs in (None, -1) else _checks.positive_int("n_jobs", n_jobs)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}")
     engine = SharedSupport(
@@ -238,7 +241,7 @@ def solve_shared(
 
 def _wrap(outcome: SharedOutcome, provers: list[_Prover], weights: Floats) -> SharedResult:
     """An outcome as users see it."""
-    if not provers[0].problem.cost.has_pairs:
+    if not any(prover.problem.cost.has_pairs for prover in provers):
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
     restrict: Any = partial(_restricted, provers, weights)
     return SharedResult(

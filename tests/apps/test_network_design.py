@@ -193,3 +193,9 @@ def test_errors_name_the_argument(change, message):
     arguments = {"profit": np.ones((4, 4)), "supply": np.ones(4), "demand_scenarios": np.ones((1, 4)), "links": 5}
     with pytest.raises((ValueError, TypeError), match=message):
         design(**(arguments | change))
+
+
+def test_a_fixed_link_may_lose_money():
+    network = design([[-10.0, 1.0], [1.0, -10.0]], [1.0, 1.0], [[1.0, 1.0]], 3, fixed=[(0, 0)])
+    assert network.links[0].tolist() == [0, 0]
+    assert network.expected_profit == pytest.approx(2.0)

@@ -252,3 +252,18 @@ def test_a_plan_is_a_start_too():
         st.solve(C, start=earlier.plan.T)
     with pytest.raises(ValueError, match="start must be finite"):
         st.solve(C, start=np.full((8, 7), np.nan))
+
+
+def test_a_dense_plan_is_no_burden_as_a_start():
+    """More entries than the budget allows are not factorised: the start is cut to the budget, pair by pair."""
+    rng = np.random.default_rng(0)
+    C = rng.random((30, 30))
+    result = st.solve(C, budget=30, start=np.full(C.shape, 1.0 / 900.0))
+    assert result.rows.size <= 30
+    sparse = st.solve(C, budget=30)
+    again = st.solve(C, budget=30, start=sparse.sparse_plan)
+    assert again.value <= sparse.value * (1.0 + 1e-12)
+    with pytest.raises(ValueError, match=r"start must be a plan of shape \(30, 30\), got shape \(29, 30\)"):
+        st.solve(C, budget=30, start=st.solve(C[:29], budget=30))
+    with pytest.raises(TypeError, match="a plan of floats or a list of pairs of ints, got int64"):
+        st.solve(C, budget=30, start=np.ones((30, 30), int))

@@ -61,6 +61,8 @@ def align(
             raise ValueError(f"give two sentences or a file of pairs: there is no file {first!r}")
         if out is not None and out.resolve() == path.resolve():
             raise ValueError(f"--out {out} would overwrite the input")
+        if out is not None and out.is_dir():
+            raise ValueError(f"cannot write {out}: is a folder")
         source = pairs_file.PairsFile(path, _columns(columns), skip_bad=skip_bad)
         for problem in source.bad:
             say(f"Warning: {problem}: left without links", "yellow")
@@ -75,7 +77,7 @@ def align(
 def _columns(text: str) -> tuple[int, int]:
     """Two numbers, counted from 0."""
     parts = text.split(",")
-    if len(parts) != 2 or not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+    if len(parts) != 2 or not all(part.strip().isdecimal() and int(part) > 0 for part in parts):
         raise ValueError(f"--columns must be two numbers such as 1,2, got {text!r}")
     return int(parts[0]) - 1, int(parts[1]) - 1
 
@@ -143,8 +145,8 @@ def _show(found: Alignment) -> None:
     width = max((len(left) for left, _ in sides), default=0)
     for number, (left, right) in enumerate(sides):
         console.print(Text(f"{left:{width}}  {right}", style=COLOURS[number % len(COLOURS)]), soft_wrap=True)
-    for words, places in ((found.tokens_1, found.unaligned_1), (found.tokens_2, found.unaligned_2)):
-        label = "first" if words is found.tokens_1 else "second"
+    unaligned = ("first", found.tokens_1, found.unaligned_1), ("second", found.tokens_2, found.unaligned_2)
+    for label, words, places in unaligned:
         named = " ".join(words[k] for k in places) or "none"
         console.print(Text(f"unaligned in the {label}: {named}", style="yellow" if places else "dim"), soft_wrap=True)
     console.print(f"links: {found.pharaoh}".rstrip(), highlight=False, soft_wrap=True)

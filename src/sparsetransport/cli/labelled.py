@@ -1,7 +1,9 @@
 """Tables whose rows and columns have names, from CSV files; every complaint names the file, the row and the column."""
 
 import csv
+import io
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +12,8 @@ import numpy as np
 
 from .._checks import Floats
 
-_DELIMITERS = "\t;,"  # the first of these that the first line has
+_DELIMITERS = "\t;,"  # the first of these that the first line has outside of quotes
+_QUOTED = re.compile(r'"[^"]*"')
 
 
 class Cells(NamedTuple):
@@ -62,9 +65,13 @@ def read_cells(path: Path) -> Cells:
     first = next((line for line in text.splitlines() if line.strip()), "")
     if not first:
         raise ValueError(f"{path} is empty")
-    delimiter = next((sign for sign in _DELIMITERS if sign in first), ",")
-    reader = csv.reader(text.splitlines(), delimiter=delimiter)
-    found = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(cell.strip() for cell in row)]
+    delimiter = next((sign for sign in _DELIMITERS if sign in _QUOTED.sub("", first)), ",")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    found = [(line, row) for line, row in rows if any(row)]
     header = found[0][1]
     for line, row in found[1:]:
         if len(row) != len(header):

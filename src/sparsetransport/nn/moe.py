@@ -48,6 +48,9 @@ class SparseMoE(torch.nn.Module):
 
     def combine(self, tokens: Tensor, routing: Routing) -> Tensor:
         """Send each expert its tokens and add up what comes back."""
+        if routing.experts.ndim != 2:
+            lead = tuple(routing.experts.shape[:-1])
+            raise ValueError(f"tokens must have one leading dimension, got {lead}: flatten(0, {len(lead) - 1}) them")
         k = self.router.k
         order = routing.experts.flatten().argsort(stable=True)
         counts = routing.load.tolist()

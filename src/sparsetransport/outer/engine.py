@@ -21,6 +21,7 @@ CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
 POOL_FROM = 250_000  # pairs; smaller plans are scanned at every step
 SPARE_COLUMNS = 256  # of a lazy Gram matrix: the swaps look at pairs in new rows and columns
+PLACE_UP_TO = 8192  # pairs of a start that are factorised at once
 _SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
 POLISH_SHARE = 4.0  # operations of the polish for one of the building, unless a gap is asked for,
 POLISH_FREE = 2e6  # and so many on top
@@ -71,7 +72,10 @@ class Engine:
 
     def _place(self, rows: Ints, cols: Ints, mass: Floats) -> None:
         """Put all pairs into the empty plan at once, if the budget has room for them and none depends on others."""
-        if not np.isfinite(self.problem.cost.entries(rows, cols)).all():
+        m, n = self.problem.shape
+        used = capacity.used_capacity(rows, cols, self.limits.labels, len(self.limits.groups))
+        too_many = len(rows) > (m + n if self.problem.reg == 0.0 else PLACE_UP_TO)
+        if too_many or (used > self.limits.flat).any() or not np.isfinite(self.problem.cost.entries(rows, cols)).all():
             return
         hessian = self.problem.hessian(rows, cols, rows, cols)
         try:
@@ -79,8 +83,7 @@ class Engine:
         except np.linalg.LinAlgError:
             return
         pivots = np.diagonal(lower) ** 2
-        used = capacity.used_capacity(rows, cols, self.limits.labels, len(self.limits.groups))
-        if (used > self.limits.flat).any() or (pivots <= _SOUND * np.diagonal(hessian)).any():
+        if (pivots <= _SOUND * np.diagonal(hessian)).any():
             return
         while len(rows) > len(self.work.factor.mass):
             self._enlarge(entries=True)

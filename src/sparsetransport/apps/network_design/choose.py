@@ -136,7 +136,8 @@ class _Task(NamedTuple):
         mean = self.weights @ self.demand
         demands = np.maximum(mean + stretch * (self.demand - mean), 0.0)
         mass = float(self.capacity.mean() + mean.mean())
-        rate = float(self.rates[self.allowed].mean()) if self.allowed.any() else 1.0
+        earning = self.allowed & (self.rates > 0.0)  # a fixed link may earn nothing
+        rate = float(self.rates[earning].mean()) if earning.any() else 1.0
         costs = np.where(self.allowed, -self.rates, np.inf)
         weight = strength * rate / mass if mass > 0.0 else 1.0
         first = Problem.from_matrices(costs, self.capacity, demands[0], unbalanced=weight)
