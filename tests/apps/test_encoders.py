@@ -202,3 +202,9 @@ def test_one_word_against_a_long_sentence(tiny):
     assert second.shape == (200, 16)
     assert np.abs(first).sum() > 0.0
     assert np.abs(second).sum(axis=1).min() > 0.0
+
+
+def test_a_layer_is_for_models_with_layers():
+    for encoder in ("glove", lambda words: [[1.0] for _ in words]):
+        with pytest.raises(ValueError, match="layer is for models with layers, got -3"):
+            load_encoder(encoder, layer=-3)

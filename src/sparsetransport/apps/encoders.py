@@ -68,6 +68,8 @@ def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16
     >>> lengths.encode([(["a", "word"], ["words"])])[0][0].tolist()
     [[1.0, 1.0], [4.0, 1.0]]
     """
+    if layer is not None and (str(encoder) == "glove" or not isinstance(encoder, str | Path)):
+        raise ValueError(f"layer is for models with layers, got {layer} for {encoder!r}")
     if not isinstance(encoder, str | Path) and hasattr(encoder, "encode") and hasattr(encoder, "name"):
         return encoder  # type: ignore[no-any-return]
     if not isinstance(encoder, str | Path) and callable(encoder):

@@ -338,6 +338,8 @@ class SparseTransportRouter(TransportRouter):
 
     def _find_bandwidth(self, tokens: Tensor) -> None:
         """The kernel's rule on the first batch; what was loaded with the model's weights is kept."""
+        if not bool(torch.isfinite(tokens).all()):
+            raise ValueError("features must be finite: the first batch, which sets the bandwidth, has NaN or inf")
         if bool(torch.isnan(self.sigma2)):
             rule = self.kernel.sigma2  # type: ignore[union-attr]
             self.sigma2.fill_(bandwidth(rule, squared_distances(tokens, tokens)))
