@@ -12,7 +12,7 @@ settings.register_profile("suite", max_examples=40, derandomize=True, **_COMMON)
 settings.register_profile("deep", max_examples=2000, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
-# What is started in the background inherits that Ctrl-C is ignored, and the tests of it start children that must hear it.
+# What starts in the background inherits that Ctrl-C is ignored, and the tests of it start children that must hear it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
