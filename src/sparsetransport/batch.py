@@ -1,5 +1,7 @@
 """Many problems at once: in threads on this machine, or on a cluster through joblib."""
 
+import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -21,6 +23,20 @@ from .result import Parts, Path, Result, Status
 CHUNK = 256  # problems that go to a worker together,
 CHUNK_PAIRS = 500_000  # or fewer, where they have more pairs than this together
 AHEAD = 16  # chunks a worker that are read ahead of the results
+
+# Threads take turns at what Python does before and after the kernel. They could not do it at the same time anyway, and
+# without turns they fight over the GIL at every call of NumPy.
+_TURN = threading.Lock()
+
+
+def _new_turn() -> None:
+    """A forked child has none of the threads that may hold the lock."""
+    global _TURN
+    _TURN = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_turn)
 
 Budget = int | Matroid | None | Callable[[int, int], int | Matroid | None]
 
@@ -193,22 +209,25 @@ def _solve_chunk(task: _Task, chunk: tuple[int, list[Any]]) -> list[Result | Pro
     budgets = _Budgets(task)
     results: list[Any] = [None] * len(items)
     together: list[_Ready] = []
-    for k, item in enumerate(items):
-        try:
-            problem, give = _problem(item, task.geometry)
-            options = budgets(problem.shape)
-            limits = _limits(options, problem)
-        except (TypeError, ValueError) as error:
-            results[k] = ProblemError(first + k, str(error))
-            continue
-        ready = _Ready(k, problem, limits, options, give)
-        if limits is not None and batch.fits(problem, limits):
-            together.append(ready)
-        else:
-            results[k] = _alone(task, first, ready)
+    alone: list[_Ready] = []
+    with _TURN:
+        for k, item in enumerate(items):
+            try:
+                problem, give = _problem(item, task.geometry)
+                options = budgets(problem.shape)
+                limits = _limits(options, problem)
+            except (TypeError, ValueError) as error:
+                results[k] = ProblemError(first + k, str(error))
+                continue
+            ready = _Ready(k, problem, limits, options, give)
+            (together if limits is not None and batch.fits(problem, limits) else alone).append(ready)
     if together:
         for ready, result in zip(together, _together(together), strict=True):
-            results[ready.place] = _alone(task, first, ready) if result is None else result
+            if result is None:
+                alone.append(ready)
+            results[ready.place] = result
+    for ready in alone:
+        results[ready.place] = _alone(task, first, ready)
     return results
 
 
@@ -273,14 +292,17 @@ def _together(chunk: Sequence[_Ready]) -> list[Result | None]:
     """Many problems in one call of machine code; None for one that must be solved alone."""
     options = chunk[0].options
     limits = [ready.limits for ready in chunk if ready.limits is not None]
-    plans = batch.solve([ready.problem for ready in chunk], limits, options.tol, options.polish)
-    ends = np.zeros((len(chunk) + 1, 4), np.int64)
-    np.cumsum(plans.sizes, axis=0, out=ends[1:, :3])
-    np.cumsum([sum(ready.problem.shape) for ready in chunk], out=ends[1:, 3])
-    return [
-        _one(ready, plans, k, *(slice(*span) for span in zip(ends[k].tolist(), ends[k + 1].tolist(), strict=True)))
-        for k, ready in enumerate(chunk)
-    ]
+    with _TURN:
+        packed = batch.pack([ready.problem for ready in chunk], limits, options.tol)
+    plans = batch.solve(packed, options.polish)
+    with _TURN:
+        ends = np.zeros((len(chunk) + 1, 4), np.int64)
+        np.cumsum(plans.sizes, axis=0, out=ends[1:, :3])
+        np.cumsum([sum(ready.problem.shape) for ready in chunk], out=ends[1:, 3])
+        return [
+            _one(ready, plans, k, *(slice(*span) for span in zip(ends[k].tolist(), ends[k + 1].tolist(), strict=True)))
+            for k, ready in enumerate(chunk)
+        ]
 
 
 def _one(

@@ -77,6 +77,20 @@ def cost_entry(cost: Cost, i: int, j: int) -> float:
 
 
 @kernel
+def summarise(block: Floats) -> tuple[int, float, float]:
+    """How many entries are finite, the lowest of them, and the sum of their absolute values."""
+    count, lowest, total = 0, np.inf, 0.0
+    for i in range(block.shape[0]):
+        for j in range(block.shape[1]):
+            value = block[i, j]
+            if value < np.inf:
+                count += 1
+                lowest = min(lowest, value)
+                total += abs(value)
+    return count, lowest, total
+
+
+@kernel
 def apply_kernel(kind: int, bandwidth: float, square: Floats) -> None:
     """Turn squared distances into kernel values, in place."""
     for k in range(square.size):

@@ -76,11 +76,8 @@ class Cost:
         """How many pairs are allowed, the lowest cost among them, and their mean absolute cost."""
         count, lowest, total = 0, np.inf, 0.0
         for _, block in self.blocks():
-            finite = block if np.isfinite(block.max()) else block[np.isfinite(block)]
-            if finite.size:
-                count += finite.size
-                lowest = min(lowest, float(finite.min()))
-                total += float(np.abs(finite).sum()) if finite.min() < 0.0 else float(finite.sum())
+            some, least, size = _entries.summarise(block)
+            count, lowest, total = count + some, min(lowest, least), total + size
         return count, lowest, total / max(count, 1)
 
     @property

@@ -82,9 +82,8 @@ def pack(problems: Sequence[Problem], limits: Sequence[Limits], tol: float) -> P
     )
 
 
-def solve(problems: Sequence[Problem], limits: Sequence[Limits], tol: float, polish: bool) -> Plans:
+def solve(packed: Pack, polish: bool) -> Plans:
     """Solve problems that fit, each within its own limits."""
-    packed = pack(problems, limits, tol)
     plans = _solve(packed, polish)
     entries, steps, departures = plans.sizes.sum(0)
     return plans._replace(

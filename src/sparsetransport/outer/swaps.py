@@ -315,12 +315,7 @@ def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
     )
     _collect(data, work, found, effort, limit)
     accepted = 0
-    for _ in range(found.size[0]):
-        best = 0
-        for k in range(found.size[0]):
-            if found.change[k] < found.change[best]:
-                best = k
-        found.change[best] = np.inf
+    for best in np.argsort(found.change[: found.size[0]], kind="mergesort"):
         if effort[0] > limit or trace.steps[0] == trace.gain.size:
             break
         if not _is_current(work.factor, data.base_c.size, found.out[best], found.into[best]):
