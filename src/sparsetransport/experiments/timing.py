@@ -57,20 +57,6 @@ def run(
 ) -> Report:
     """Measure both courses; the arguments are those of the duality-gap experiment.
 
-    Parameters
-    ----------
-    data : path, optional
-        A folder with CIFAR-10; ``$SPARSETRANSPORT_DATA`` by default.
-    full : bool
-        Makes no difference: the default is the paper's size.
-    seed : int
-        Of the paper's algorithm, which draws at random; 0 is what was published.
-    progress : Progress, optional
-    stand_in : bool
-        Synthetic images instead, which need no data.
-    size, max_iter : int
-        Images a batch, and iterations a step of the paper's algorithm; smaller for a quick try.
-
     Returns
     -------
     Report
