@@ -19,8 +19,8 @@ def run() -> Table:
     st.solve(costs[0], **SETTING, **letter)
     one = two = alone = np.inf
     for _ in range(3):
-        one = min(one, _seconds(lambda: st.solve_batch(costs, n_jobs=1, **SETTING)) / COUNT)
-        two = min(two, _seconds(lambda: st.solve_batch(costs, n_jobs=2, **SETTING)) / COUNT)
+        one = min(one, _seconds(lambda: _read(st.solve_batch(costs, n_jobs=1, **SETTING))) / COUNT)
+        two = min(two, _seconds(lambda: _read(st.solve_batch(costs, n_jobs=2, **SETTING))) / COUNT)
         alone = min(alone, _seconds(lambda: [st.solve(C, **SETTING) for C in costs[:500]]) / 500)
     literal = _seconds(lambda: [st.solve(C, **SETTING, **letter) for C in costs[:LETTERS]]) / LETTERS
     worse = sum(
@@ -28,7 +28,7 @@ def run() -> Table:
         for C, ours in zip(costs[:LETTERS], st.solve_batch(costs[:LETTERS], **SETTING), strict=True)
     )
     table = Table(
-        f"{COUNT:,} random {SIZE}×{SIZE} problems, K = {SIZE}, from cost matrices to results",
+        f"{COUNT:,} random {SIZE}×{SIZE} problems, K = {SIZE}, from cost matrices to values and links",
         ["how", "ms a problem", "times as fast as the letter"],
         [
             [name, f"{seconds * 1e3:.3f}", f"{literal / seconds:.0f}×"]
@@ -44,6 +44,12 @@ def run() -> Table:
     table.claim(f"two cores at least 1.7 times one ({one / two:.2f})", one / two >= 1.7)
     table.claim(f"the objective is never worse than the letter's ({worse} of {LETTERS} are)", worse == 0)
     return table
+
+
+def _read(results: list[st.Result]) -> None:
+    """What is made when it is first asked for belongs to the time."""
+    for result in results:
+        _ = result.value, result.rows, result.cols, result.mass
 
 
 def _seconds(function: object) -> float:

@@ -1,3 +1,4 @@
+import dataclasses
 import itertools
 import pickle
 import signal
@@ -125,6 +126,37 @@ def test_stacked_arrays_are_a_batch():
         assert_same(result, st.solve(C[k], budget=5))
 
 
+@pytest.mark.parametrize("unbalanced", ["auto", 4.0, (2.0, 5.0)], ids=str)
+def test_matrices_of_numpy_come_out_as_one_by_one(unbalanced):
+    """They are looked at and packed together, without a `Problem` for each."""
+    rng = np.random.default_rng(2)
+    items = []
+    for k in range(30):
+        m, n = rng.integers(1, 12, 2)
+        cost = rng.normal(size=(m, n)) if k % 2 else rng.random((m, n))
+        cost[rng.random((m, n)) < 0.2 * (k % 3)] = np.inf
+        items.append([cost, (cost,), (cost, rng.random(m, np.float32)), (cost, None, rng.integers(0, 4, n))][k % 4])
+    items += [rng.integers(0, 9, (4, 5)), rng.random((5, 4)).astype(np.float32).T, np.full((3, 2), np.inf)]
+    items += [(np.ones((2, 2)), np.zeros(2), np.zeros(2)), rng.random((300, 3))]
+    options = {"unbalanced": unbalanced, "reg": 0.05}
+    for item, result in zip(items, st.solve_batch(items, budget=min, **options), strict=True):
+        arrays = item if isinstance(item, tuple) else (item,)
+        assert_same(result, st.solve(*arrays, budget=min(arrays[0].shape), **options))
+
+
+def test_a_result_is_an_ordinary_one_once_it_leaves_its_batch():
+    rng = np.random.default_rng(3)
+    results = st.solve_batch(rng.random((200, 6, 7)), budget=4)
+    sent = pickle.dumps(results[7])
+    assert len(sent) < 5_000
+    again = pickle.loads(sent)
+    assert type(again) is st.Result
+    assert_same(again, results[7])
+    other = dataclasses.replace(results[8], status=st.Status.STOPPED)
+    assert other.status is st.Status.STOPPED
+    assert other.value == results[8].value
+
+
 def test_torch_in_torch_out():
     torch = pytest.importorskip("torch")
     C = torch.rand(3, 4, 5, dtype=torch.float64)
@@ -183,7 +215,11 @@ def test_an_empty_batch_is_empty():
 
 def bad_batch():
     good = np.ones((3, 3))
-    return [good, np.full((3, 3), np.nan), good, (good, [1.0, -1.0, 1.0]), (good, 1, 2, 3), good]
+    low = np.where(np.eye(3) > 0.0, -np.inf, 1.0)
+    return [
+        *(good, np.full((3, 3), np.nan), good, (good, [1.0, -1.0, 1.0]), (good, 1, 2, 3), good),
+        *((good, -good[0]), (good, good[0], np.array([1.0, np.inf, 1.0])), (good, good[0, :2]), low, good[:0]),
+    ]
 
 
 def test_a_bad_problem_names_its_index():
@@ -198,9 +234,14 @@ def test_a_bad_problem_names_its_index():
 def test_with_record_the_others_finish():
     results = st.solve_batch(bad_batch(), budget=2, on_error="record", n_jobs=2)
     errors = {k: str(result) for k, result in enumerate(results) if isinstance(result, st.ProblemError)}
-    assert sorted(errors) == [1, 3, 4]
+    assert sorted(errors) == [1, 3, 4, 6, 7, 8, 9, 10]
     assert "a must not be negative" in errors[3]
     assert "got a tuple of 4" in errors[4]
+    assert "a must not be negative, got -1.0 at 0" in errors[6]
+    assert "b must be finite, got inf at (1,)" in errors[7]
+    assert "a must have one mass for each of the 3 points, got 2" in errors[8]
+    assert "C must be finite or +inf, got -inf at (0, 0)" in errors[9]
+    assert "C must not be empty" in errors[10]
     assert_same(results[5], st.solve(np.ones((3, 3)), budget=2))
 
 

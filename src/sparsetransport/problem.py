@@ -132,7 +132,7 @@ class Problem:
     ) -> "Problem":
         m, n = cost.shape
         first, second = _pair("kernels", kernels, single=not isinstance(kernels, list | tuple))
-        weights = _weights(unbalanced)
+        weights = weights_of(unbalanced)
         reg = _checks.number("reg", reg, positive=False)
         mass_a, mass_b = _checks.masses("a", a, m), _checks.masses("b", b, n)
         x, y = points if points is not None else (None, None)
@@ -140,9 +140,7 @@ class Problem:
         gram_b = as_gram("kernels[1]", second, n, y, lazy=lazy)
         if weights is None:
             undelivered = float(mass_a @ gram_a.times(mass_a) + mass_b @ gram_b.times(mass_b))
-            delivered = cost.mean * min(float(mass_a.sum()), float(mass_b.sum()))
-            weight = 100.0 * delivered / undelivered if delivered > 0.0 and undelivered > 0.0 else 1.0
-            weights = weight, weight
+            weights = (auto_weight(cost.mean, mass_a, mass_b, undelivered),) * 2
         return cls(cost, mass_a, mass_b, gram_a, gram_b, weights, reg, points)
 
     @property
@@ -216,7 +214,7 @@ def _sums(index: Ints, mass: Floats, size: int) -> Floats:
     return np.bincount(index, mass, size).astype(np.float64, copy=False)
 
 
-def _weights(unbalanced: Any) -> tuple[float, float] | None:
+def weights_of(unbalanced: Any) -> tuple[float, float] | None:
     """The weights of the two marginals; None for "auto"."""
     if isinstance(unbalanced, str):
         return _checks.choice("unbalanced", unbalanced, {"auto": None})  # type: ignore[no-any-return]
@@ -225,6 +223,12 @@ def _weights(unbalanced: Any) -> tuple[float, float] | None:
         _checks.number("unbalanced", first, positive=True),
         _checks.number("unbalanced", second, positive=True),
     )
+
+
+def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> float:
+    """The weight of "auto": leaving all mass where it is costs a hundred times what moving it does on average."""
+    delivered = mean_cost * min(float(a.sum()), float(b.sum()))
+    return 100.0 * delivered / undelivered if delivered > 0.0 and undelivered > 0.0 else 1.0
 
 
 def _pair(name: str, value: Any, *, single: bool) -> tuple[Any, Any]:

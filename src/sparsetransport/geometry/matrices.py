@@ -20,6 +20,7 @@ from .kernels import Delta, Kernel, _Radial, as_kernel
 Ints = NDArray[np.int64]
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = 256
+SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,22 @@ outgrows its room is left unfinished, and the caller solves it alone.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import Floats
 from .._jit import kernel
-from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry
+from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
+from ..geometry.matrices import SUMMED
 from ..matroids import Limits
 from ..problem import Problem
 from .compiled import FULL, OPTIMAL, Data, Trace, Work, grow, new_trace, new_work, start_afresh, wants_more
 from .engine import CHUNK, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
 from .swaps import swap_pass
 
+LARGE = POOL_FROM  # pairs of a problem that is not for the batch
 CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL: the optimum without a budget; left to the caller
 
 
@@ -31,6 +34,24 @@ class Pack(NamedTuple):
     mass: Floats  # a, then b
     base: Floats  # r and c of the empty plan
     left: Ints  # capacities of rows and columns
+
+    @classmethod
+    def of(
+        cls,
+        size: Any,
+        limits: Sequence[Limits],
+        number: Floats,
+        cost: Floats,
+        gram: Floats,
+        mass: Floats,
+        base: Floats,
+    ) -> "Pack":
+        """The arrays as they are, with room and capacities from the limits; ``size`` has the first four numbers."""
+        distinct = {id(one): (one.flat[1:], room_for(one), one.total) for one in limits}
+        known = [distinct[id(one)] for one in limits]
+        left = np.concatenate([flat for flat, *_ in known])
+        rooms = np.array([(room, total) for _, room, total in known])
+        return cls(np.column_stack([np.asarray(size), rooms]), number, cost, gram, mass, base, left)
 
 
 class Plans(NamedTuple):
@@ -50,36 +71,48 @@ class Plans(NamedTuple):
     gone_until: Ints  # (steps,)
 
 
-def fits(problem: Problem, limits: Limits) -> bool:
-    """Is the problem one for the batch: small, dense, with a budget on the whole plan, rows and columns alone?"""
+def fits(problem: Problem) -> bool:
+    """Is the problem one for the batch: small and dense?"""
     m, n = problem.shape
-    return (
-        m * n < POOL_FROM
-        and not problem.cost.is_lazy
-        and max(problem.gram_a.kind, problem.gram_b.kind) <= DENSE
-        and len(limits.labels) == 0
-    )
+    dense = not problem.cost.is_lazy and max(problem.gram_a.kind, problem.gram_b.kind) <= DENSE
+    return dense and m * n < LARGE
 
 
-def pack(problems: Sequence[Problem], limits: Sequence[Limits], tol: float) -> Pack:
-    """Lay the problems out."""
-    distinct = {id(one): one for one in limits}
-    flat = {key: (one.flat[1:], room_for(one)) for key, one in distinct.items()}
-    size = [
-        (*p.shape, len(p.gram_a.matrix), len(p.gram_b.matrix), flat[id(one)][1], one.total)
-        for p, one in zip(problems, limits, strict=True)
-    ]
-    number = [(2.0 * p.unbalanced[0], 2.0 * p.unbalanced[1], p.reg, tol * p.scale) for p in problems]
-    grams = [gram.matrix.ravel() for p in problems for gram in (p.gram_a, p.gram_b)]
-    return Pack(
-        np.array(size, np.int64),
-        np.array(number),
-        np.concatenate([p.cost.compiled.matrix.ravel() for p in problems]),
-        np.concatenate(grams),
-        np.concatenate([side for p in problems for side in (p.a, p.b)]),
-        np.concatenate([side for p in problems for side in p.base]),
-        np.concatenate([flat[id(one)][0] for one in limits]),
-    )
+class Look(NamedTuple):
+    """What is known of problems after a look at all of their numbers."""
+
+    sound: NDArray[np.bool_]  # no NaN, no minus infinity, and masses that are finite and not negative
+    lowest: Floats  # the lowest cost
+    mean: Floats  # the mean absolute cost of the allowed pairs
+    largest: Floats  # (problems, 2) the largest mass of the two sides
+
+
+@kernel
+def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
+    """See whether costs and masses, side by side, are sound, and how large they are."""
+    problems = len(shape)
+    seen = Look(np.ones(problems, np.bool_), np.empty(problems), np.empty(problems), np.zeros((problems, 2)))
+    at = point = 0
+    for k in range(problems):
+        m, n = shape[k, 0], shape[k, 1]
+        matrix = cost[at : at + m * n].reshape(m, n)
+        allowed, lowest, total = 0, np.inf, 0.0
+        for first in range(0, m, SUMMED):
+            some, least, size = summarise(matrix[first : min(first + SUMMED, m)])
+            allowed, lowest, total = allowed + some, min(lowest, least), total + size
+        seen.lowest[k], seen.mean[k] = lowest, total / max(allowed, 1)
+        # summarise leaves NaN out, and minus infinity makes the total infinite
+        forbidden = 0
+        for p in range(m * n):
+            forbidden += cost[at + p] == np.inf
+        seen.sound[k] = allowed + forbidden == m * n and lowest > -np.inf
+        for p in range(m + n):
+            value, side = mass[point + p], int(p >= m)
+            seen.sound[k] &= 0.0 <= value < np.inf
+            seen.largest[k, side] = max(seen.largest[k, side], value)
+        at += m * n
+        point += m + n
+    return seen
 
 
 def solve(packed: Pack, polish: bool) -> Plans:

@@ -1,0 +1,165 @@
+"""Many problems at once: in threads on this machine, or on a cluster through joblib."""
+
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from .. import _checks
+from ..api import _Options
+from ..problem import Problem
+from .chunk import Budget, ProblemError, Task, solve_chunk
+
+__all__ = ["ProblemError", "solve_batch", "solve_stream"]
+
+CHUNK = 256  # problems that go to a worker together,
+CHUNK_PAIRS = 500_000  # or fewer, where they have more pairs than this together
+AHEAD = 16  # chunks a worker that are read ahead of the results
+
+
+def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:
+    """Solve many problems, of one size or of many: a list of the same results, in order, as `solve` gives one by one.
+
+    Parameters
+    ----------
+    problems : iterable
+        Each a `Problem`, a cost matrix, or a tuple ``(C, a)`` or ``(C, a, b)``. Stacked arrays are such iterables:
+        ``C`` of shape (N, m, n) alone, or ``zip(C, a, b)``.
+    budget : int, Matroid, None or a function, optional
+        One for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side has
+        points.
+    kernels, unbalanced, reg
+        As in `solve`, for those that are no `Problem` yet.
+    n_jobs : int, optional
+        Threads; -1 for all cores. None: one, or what ``joblib.parallel_config`` says, which may be a cluster.
+    progress : bool
+        Show a bar, if there is a terminal to show it on.
+    on_error : {"raise", "record"}
+        What to do with a problem that cannot be solved: raise a `ProblemError` with its index, or put that in its
+        place and go on with the others.
+    **options
+        ``method``, ``gap_tol`` and everything else as in `solve`, but for ``start`` and ``callback``; ``rng`` must be
+        a seed, and every problem is solved with that seed.
+
+    Returns
+    -------
+    list of Result
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> C = np.random.default_rng(0).random((1000, 12, 9))
+    >>> results = st.solve_batch(C, budget=9, unbalanced=10.0)
+    >>> len(results), results[0].rows.size
+    (1000, 9)
+    """
+    return list(solve_stream(problems, **options))
+
+
+def solve_stream(
+    problems: Iterable[Any],
+    *,
+    budget: Budget = None,
+    kernels: Any = None,
+    unbalanced: Any = "auto",
+    reg: float = 0.0,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    on_error: str = "raise",
+    **options: Any,
+) -> Iterator[Any]:
+    """Solve problems as they come, and give the results in order as they are ready.
+
+    For more problems than fit in memory: ``problems`` is read only as far ahead as keeps the workers busy. The
+    arguments are those of `solve_batch`.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> rng = np.random.default_rng(0)
+    >>> costs = (rng.random((m, 8)) for m in range(2, 500))
+    >>> results = st.solve_stream(costs, budget=min)
+    >>> next(results).rows.size
+    2
+    """
+    _checks.choice("on_error", on_error, {"raise": None, "record": None})
+    for name in {"start", "callback"} & options.keys():
+        raise TypeError(f"{name} belongs to one problem, not to a batch")
+    if isinstance(options.get("rng"), np.random.Generator):
+        raise TypeError("rng must be a seed: workers cannot share a Generator")
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a number of workers, -1 for all cores, or None, got {n_jobs!r}")
+    _Options.checked(budget=None if callable(budget) else budget, **options)
+    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options)
+    return _stream(problems, task, n_jobs, progress, on_error == "raise")
+
+
+def _stream(problems: Iterable[Any], task: Task, n_jobs: int | None, progress: bool, strict: bool) -> Iterator[Any]:
+    """Rounds of chunks: the next one is read when the results of the last have been taken."""
+    total = len(problems) if isinstance(problems, Sized) else None
+    chunks = _chunks(problems)
+    with _workers(n_jobs) as (count, run), _bar(total) if progress else nullcontext(lambda: None) as step:
+        while group := list(islice(chunks, 1 if count == 1 else AHEAD * count)):
+            for part in run(partial(solve_chunk, task), group):
+                for result in part:
+                    if strict and isinstance(result, ProblemError):
+                        raise result
+                    step()
+                    yield result
+
+
+def _chunks(problems: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """Problems in lists of similar work, each with the index of its first."""
+    first, chunk, pairs = 0, [], 0
+    for item in problems:
+        chunk.append(item)
+        pairs += _pairs(item)
+        if len(chunk) == CHUNK or pairs >= CHUNK_PAIRS:
+            yield first, chunk
+            first, chunk, pairs = first + len(chunk), [], 0
+    if chunk:
+        yield first, chunk
+
+
+def _pairs(item: Any) -> int:
+    """About how many pairs a problem has; whatever is wrong with it comes out later."""
+    if type(item) is np.ndarray:
+        return item.size
+    cost = item.cost if isinstance(item, Problem) else item[0] if isinstance(item, tuple) and item else item
+    try:
+        return int(np.prod(np.shape(cost) if not hasattr(cost, "shape") else tuple(cost.shape)))
+    except ValueError:  # ragged
+        return 1
+
+
+@contextmanager
+def _workers(n_jobs: int | None) -> Iterator[tuple[int, Callable[[Any, list[Any]], Iterable[Any]]]]:
+    """How many workers there are, and what maps a function over chunks with them."""
+    try:
+        import joblib
+    except ImportError:
+        if n_jobs not in (None, 1):
+            raise ImportError("n_jobs needs joblib: pip install 'sparsetransport[batch]'") from None
+        yield 1, map
+        return
+    with joblib.Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
+        yield (
+            joblib.effective_n_jobs(n_jobs),
+            lambda function, chunks: parallel(joblib.delayed(function)(chunk) for chunk in chunks),
+        )
+
+
+@contextmanager
+def _bar(total: int | None) -> Iterator[Callable[[], None]]:
+    """A progress bar on a terminal, and what moves it on by one problem."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,288 @@
+"""One worker's share of a batch: problems in, results out, with one call of machine code for those that are alike."""
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _checks
+from .._checks import Floats
+from ..api import _SMALL_RESIDUAL, _Options, _solve
+from ..geometry._entries import Ints
+from ..geometry.kernels import Delta
+from ..inner.solvers import ActiveSet
+from ..matroids import Counting, Limits, Matroid, no_limits
+from ..outer import batch
+from ..outer.omp import OMP
+from ..problem import Problem, auto_weight, weights_of
+from ..result import Result
+from .later import Later, Matrices, Solved
+
+# Threads take turns at what Python does before and after the kernel. They could not do it at the same time anyway, and
+# without turns they fight over the GIL at every call of NumPy.
+_TURN = threading.Lock()
+
+
+def _new_turn() -> None:
+    """A forked child has none of the threads that may hold the lock."""
+    global _TURN
+    _TURN = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_turn)
+
+Budget = int | Matroid | None | Callable[[int, int], int | Matroid | None]
+
+
+class ProblemError(ValueError):
+    """A problem of a batch could not be solved; ``index`` says which one, ``reason`` why."""
+
+    def __init__(self, index: int, reason: str) -> None:
+        super().__init__(index, reason)
+        self.index, self.reason = index, reason
+
+    def __str__(self) -> str:
+        return f"problems[{self.index}]: {self.reason}"
+
+
+class Task(NamedTuple):
+    """What is the same for all problems of a batch."""
+
+    budget: Budget
+    geometry: dict[str, Any]
+    options: dict[str, Any]
+
+
+class _Ready(NamedTuple):
+    """A problem, its place in the chunk, and how to solve it."""
+
+    place: int
+    source: Problem | Matrices  # matrices are looked at together, in machine code
+    limits: Limits | None  # None: not for the compiled batch
+    options: _Options
+    give: Any
+
+
+def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | ProblemError]:
+    """Results for some problems, the first of which has the given index."""
+    first, items = chunk
+    results: list[Any] = [None] * len(items)
+    matrices: list[_Ready] = []
+    problems: list[_Ready] = []
+    alone: list[_Ready] = []
+    with _TURN:
+        budgets, plain = _Budgets(task), _is_plain(task.geometry)
+        for k, item in enumerate(items):
+            try:
+                ready = _ready(k, item, plain, task, budgets)
+            except (TypeError, ValueError) as error:
+                results[k] = ProblemError(first + k, str(error))
+                continue
+            if ready.limits is None:
+                alone.append(ready)
+            else:
+                (problems if isinstance(ready.source, Problem) else matrices).append(ready)
+    for group in (matrices, problems):
+        if group:
+            alone += _together(group, task, results)
+    for ready in alone:
+        results[ready.place] = _alone(task, first, items[ready.place], ready)
+    return results
+
+
+def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> _Ready:
+    """A problem as the user gave it, made ready for the compiled batch if that knows its kind."""
+    arrays = _matrices(item) if plain else None
+    if arrays is not None:
+        options, limits = budgets(arrays[0].shape)
+        if limits is not None and arrays[0].size < batch.LARGE:
+            return _Ready(k, arrays, limits, options, _checks.as_numpy)
+    problem, give = _problem(item, task.geometry)
+    options, limits = budgets(problem.shape)
+    return _Ready(k, problem, limits if limits is not None and batch.fits(problem) else None, options, give)
+
+
+def _is_plain(geometry: dict[str, Any]) -> bool:
+    """Do costs and masses say all, the weights being sound and the same for all problems?"""
+    kernels = geometry["kernels"]
+    try:
+        weights_of(geometry["unbalanced"])
+        _checks.number("reg", geometry["reg"], positive=False)
+    except (TypeError, ValueError):
+        return False
+    return kernels is None or isinstance(kernels, Delta)
+
+
+def _matrices(item: Any) -> Matrices | None:
+    """Costs and masses, if they are arrays of NumPy that fit each other; their entries are not looked at yet."""
+    if type(item) is np.ndarray:
+        cost, a, b = item, None, None
+    elif type(item) is tuple and 1 <= len(item) <= 3:
+        cost, a, b = (*item, None, None)[:3]
+    else:
+        return None
+    if type(cost) is not np.ndarray or cost.ndim != 2 or cost.dtype.kind not in "fiu" or not cost.size:
+        return None
+    for mass, size in zip((a, b), cost.shape, strict=True):
+        if mass is not None and (type(mass) is not np.ndarray or mass.shape != (size,) or mass.dtype.kind not in "fiu"):
+            return None
+    return np.ascontiguousarray(cost, np.float64), a, b
+
+
+def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:
+    """A problem as the user gave it, and what turns arrays into the user's kind."""
+    if isinstance(item, Problem):
+        return item, _checks.as_numpy
+    if not isinstance(item, tuple):
+        item = (item,)
+    if not 1 <= len(item) <= 3:
+        raise TypeError(f"a problem must be a Problem, a cost matrix or a tuple (C, a, b), got a tuple of {len(item)}")
+    return Problem.from_matrices(*item, **geometry), _checks.same_kind(*item)
+
+
+class _Budgets:
+    """Options and limits for a shape of plan, made once; no limits where the compiled batch does not know them."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.by_shape: dict[tuple[int, ...], tuple[_Options, Limits | None]] = {}
+        self.by_budget: dict[Any, tuple[Any, _Options]] = {}  # holds the budget too, so that no id is used again
+
+    def __call__(self, shape: tuple[int, ...]) -> tuple[_Options, Limits | None]:
+        if shape not in self.by_shape:
+            options = self._options(shape)
+            self.by_shape[shape] = options, _limits(options, shape)
+        return self.by_shape[shape]
+
+    def _options(self, shape: tuple[int, ...]) -> _Options:
+        budget: Any = self.task.budget(*shape) if callable(self.task.budget) else self.task.budget
+        if isinstance(budget, np.integer):
+            budget = int(budget)
+        key = budget if isinstance(budget, int | None) else id(budget)
+        if key not in self.by_budget:
+            self.by_budget[key] = budget, _Options.checked(budget=budget, **self.task.options)
+        return self.by_budget[key][1]
+
+
+def _limits(options: _Options, shape: Any) -> Limits | None:
+    """The limits of the budget, if the options are those that the compiled batch knows."""
+    usual = isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet
+    if not usual or not options.counting or options.gap_tol is not None:
+        return None
+    limits = options.matroid.limits(shape) if isinstance(options.matroid, Counting) else no_limits(shape)
+    return None if len(limits.labels) else limits
+
+
+def _together(group: list[_Ready], task: Task, results: list[Any]) -> list[_Ready]:
+    """Solve many problems, all of one kind, in one call of machine code; those that must be solved alone come back."""
+    options, left = group[0].options, []
+    with _TURN:
+        if isinstance(group[0].source, Problem):
+            packed, scale = _pack_problems(group, options.tol)
+        else:
+            flat = _Flat.of(group)
+            sound = flat.seen.sound.tolist()
+            if not all(sound):  # rare: leave the others out and look again
+                left = [ready for ready, fine in zip(group, sound, strict=True) if not fine]
+                group = [ready for ready, fine in zip(group, sound, strict=True) if fine]
+                if not group:
+                    return left
+                flat = _Flat.of(group)
+            packed, scale = _pack_matrices(group, flat, task.geometry, options.tol)
+    plans = batch.solve(packed, options.polish)
+    with _TURN:
+        solved = Solved.of(plans, packed, scale, task.geometry)
+        finished = (plans.code != batch.UNFINISHED) & (solved.kkt <= max(_SMALL_RESIDUAL, options.tol))
+        for k, (ready, done) in enumerate(zip(group, finished.tolist(), strict=True)):
+            if done:
+                results[ready.place] = Later.of(solved, k, ready)
+            else:
+                left.append(ready)
+    return left
+
+
+def _pack_problems(group: Sequence[_Ready], tol: float) -> tuple[batch.Pack, Floats]:
+    """Problems side by side, and their scales."""
+    problems: Any = [ready.source for ready in group]
+    scale = np.array([problem.scale for problem in problems])
+    grams = [(problem.gram_a.matrix, problem.gram_b.matrix) for problem in problems]
+    numbers = [(2.0 * problem.unbalanced[0], 2.0 * problem.unbalanced[1], problem.reg) for problem in problems]
+    packed = batch.Pack.of(
+        [(*problem.shape, len(a), len(b)) for problem, (a, b) in zip(problems, grams, strict=True)],
+        [ready.limits for ready in group if ready.limits is not None],
+        np.column_stack([np.array(numbers), tol * scale]),
+        np.concatenate([problem.cost.compiled.matrix.ravel() for problem in problems]),
+        np.concatenate([gram.ravel() for both in grams for gram in both]),
+        np.concatenate([side for problem in problems for side in (problem.a, problem.b)]),
+        np.concatenate([side for problem in problems for side in problem.base]),
+    )
+    return packed, scale
+
+
+class _Flat(NamedTuple):
+    """Costs and masses side by side, and what a look at them shows."""
+
+    shape: Ints
+    cost: Floats
+    sides: list[Floats]
+    mass: Floats
+    seen: batch.Look
+
+    @classmethod
+    def of(cls, group: Sequence[_Ready]) -> "_Flat":
+        """From matrices."""
+        sources: Any = [ready.source for ready in group]
+        shape = np.array([cost.shape for cost, *_ in sources])
+        cost = np.concatenate([cost.ravel() for cost, *_ in sources])
+        sides = [
+            _uniform(size) if mass is None else np.asarray(mass, np.float64)
+            for matrix, *masses in sources
+            for mass, size in zip(masses, matrix.shape, strict=True)
+        ]
+        mass = np.concatenate(sides)
+        return cls(shape, cost, sides, mass, batch.look(shape, cost, mass))
+
+
+def _pack_matrices(
+    group: Sequence[_Ready], flat: _Flat, geometry: dict[str, Any], tol: float
+) -> tuple[batch.Pack, Floats]:
+    """Costs and masses as `Problem` would have them, and the scales it would have."""
+    weights = weights_of(geometry["unbalanced"])
+    automatic = _auto_weights(flat)[:, None] if weights is None else weights
+    twice = 2.0 * np.broadcast_to(automatic, flat.shape.shape)
+    scale = np.maximum((twice * flat.seen.largest).max(1), -np.minimum(flat.seen.lowest, 0.0))
+    packed = batch.Pack.of(
+        np.column_stack([flat.shape, np.zeros_like(flat.shape)]),
+        [ready.limits for ready in group if ready.limits is not None],
+        np.column_stack([twice, np.full(len(group), float(geometry["reg"])), tol * scale]),
+        flat.cost,
+        np.zeros(0),
+        flat.mass,
+        -np.repeat(twice.ravel(), flat.shape.ravel()) * flat.mass,
+    )
+    return packed, scale
+
+
+def _auto_weights(flat: _Flat) -> Floats:
+    """What "auto" means, for every problem."""
+    pairs = zip(flat.seen.mean.tolist(), flat.sides[::2], flat.sides[1::2], strict=True)
+    return np.array([auto_weight(mean, a, b, float(a @ a + b @ b)) for mean, a, b in pairs])
+
+
+@lru_cache(maxsize=1024)
+def _uniform(size: int) -> Floats:
+    """The masses of points that nothing is known of; not to be written to."""
+    return _checks.masses("a", None, size)
+
+
+def _alone(task: Task, first: int, item: Any, ready: _Ready) -> Result | ProblemError:
+    """One problem by the ordinary way, with random numbers of its own."""
+    options = ready.options._replace(rng=np.random.default_rng(task.options.get("rng")))
+    try:
+        return _solve(_problem(item, task.geometry)[0], options, ready.give)
+    except (TypeError, ValueError) as error:
+        return ProblemError(first + ready.place, str(error))

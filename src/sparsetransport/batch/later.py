@@ -1,0 +1,163 @@
+"""Results of a batch, cut out of the arrays of their chunk when they are asked for."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from .._checks import Floats
+from ..api import _proof, _Prover, _restricted
+from ..geometry._entries import Ints
+from ..matroids import Limits
+from ..outer import batch
+from ..outer.compiled import FULL
+from ..problem import Problem
+from ..result import Certificate, Parts, Path, Result, Status
+
+Matrices = tuple[Floats, Floats | None, Floats | None]
+"""Costs and the masses of the two sides; None for uniform ones."""
+
+
+class Asked(Protocol):
+    """What was to be solved."""
+
+    @property
+    def source(self) -> Problem | Matrices:
+        """The problem, or what it is to be made from."""
+
+    @property
+    def limits(self) -> Limits | None:
+        """Of the budget."""
+
+    @property
+    def options(self) -> Any:
+        """Of the solve."""
+
+    @property
+    def give(self) -> Any:
+        """What turns arrays into the user's kind."""
+
+
+class Solved(NamedTuple):
+    """The plans of a chunk, and where each of them is."""
+
+    plans: batch.Plans
+    ends: Ints  # (problems + 1, 4) of entries, steps, departures, points
+    kkt: Floats
+    weights: Floats  # (problems, 3) the two λ and λ₂
+    geometry: dict[str, Any]
+
+    @classmethod
+    def of(cls, plans: batch.Plans, packed: batch.Pack, scale: Floats, geometry: dict[str, Any]) -> "Solved":
+        """What `batch.solve` gave, with KKT residuals relative to the ``scale`` of the gradients."""
+        ends = np.zeros((len(scale) + 1, 4), np.int64)
+        np.cumsum(plans.sizes, axis=0, out=ends[1:, :3])
+        np.cumsum(packed.size[:, :2].sum(1), out=ends[1:, 3])
+        kkt = np.divide(plans.number[:, 2], scale, out=np.zeros_like(scale), where=scale > 0.0)
+        return cls(plans, ends, kkt, packed.number[:, :3] * (0.5, 0.5, 1.0), geometry)
+
+
+class Later(Result):
+    """A result whose parts are cut out of those of its chunk when they are first asked for."""
+
+    _solved: Solved
+    _k: int
+    _asked: Asked
+    converged = True
+
+    @classmethod
+    def of(cls, solved: Solved, k: int, asked: Asked) -> "Later":
+        """Plan ``k`` of a chunk."""
+        self = cls.__new__(cls)
+        self.__dict__.update(_solved=solved, _k=k, _asked=asked)
+        return self
+
+    def __reduce__(self) -> Any:
+        """An ordinary result: without the rest of the chunk."""
+        return Result, tuple(getattr(self, each.name) for each in fields(Result))
+
+    def _spans(self) -> list[slice]:
+        """Of entries, steps, departures and points."""
+        ends: Sequence[list[int]] = self._solved.ends[self._k : self._k + 2].tolist()
+        return [slice(*span) for span in zip(*ends, strict=True)]
+
+    @cached_property
+    def _parts(self) -> Parts:
+        plans = self._solved.plans
+        entries, _, _, points = self._spans()
+        source = self._asked.source
+        shape = source.shape if isinstance(source, Problem) else source[0].shape
+        m, n = shape
+        linear, value, _ = plans.number[self._k].tolist()
+        label, marginal, potential = plans.label[entries], plans.marginal[points], -plans.field[points]
+        return Parts(
+            label[:, 0],
+            label[:, 1],
+            plans.mass[entries],
+            (m, n),
+            value,
+            linear,
+            (marginal[:m], marginal[m:]),
+            (potential[:m], potential[m:]),
+            source.points if isinstance(source, Problem) else None,
+        )
+
+    @cached_property
+    def status(self) -> Status:
+        """Why the solve ended."""
+        code = int(self._solved.plans.code[self._k])
+        if not self._parts.mass.size and not self._problem.cost.has_pairs:
+            return Status.ALL_FORBIDDEN
+        return Status.OPTIMAL if code == batch.CERTAIN else Status.BUDGET_USED if code == FULL else Status.LOCAL
+
+    @cached_property
+    def kkt(self) -> float:
+        """The largest violation of the optimality conditions on the support."""
+        return float(self._solved.kkt[self._k])
+
+    @cached_property
+    def path(self) -> Path:
+        """How the plan came about, step by step."""
+        plans = self._solved.plans
+        _, steps, departures, _ = self._spans()
+        return Path(
+            plans.added[steps],
+            self._problem.constant - plans.gain[steps],
+            plans.entries[steps],
+            plans.gone[departures],
+            plans.gone_until[steps],
+            (),
+            partial(_restricted, self._prover, self._give),
+        )
+
+    @cached_property
+    def log(self) -> dict[str, Any]:
+        """Counters of the solve."""
+        steps = self._spans()[1]
+        first, second, reg = self._solved.weights[self._k].tolist()
+        return {"steps": steps.stop - steps.start, "unbalanced": (first, second), "reg": reg}
+
+    @cached_property
+    def _give(self) -> Any:
+        return self._asked.give
+
+    @cached_property
+    def _problem(self) -> Problem:
+        source = self._asked.source
+        return source if isinstance(source, Problem) else Problem.from_matrices(*source, **self._solved.geometry)
+
+    @cached_property
+    def _prover(self) -> _Prover:
+        limits = self._asked.limits
+        assert limits is not None  # what is solved in a batch has some
+        return _Prover(self._problem, limits, self._asked.options.tol)
+
+    @cached_property
+    def _prove(self) -> Any:
+        return partial(_proof, self._prover, self._parts, self._give)
+
+    @cached_property
+    def _proofs(self) -> dict[bool, Certificate]:
+        return {}
