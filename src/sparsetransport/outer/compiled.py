@@ -125,13 +125,17 @@ def copy_work(source: Work, destination: Work) -> None:
 
 
 @kernel
+def _couple(gram_a: Gram, gram_b: Gram, label: Ints, coupling: Floats, i: int, j: int) -> None:
+    """The Hessian between the pair and the first pairs of ``label``, as many as ``coupling`` has room for."""
+    for t in range(coupling.size):
+        coupling[t] = gram_entry(gram_a, i, label[0, t]) + gram_entry(gram_b, j, label[1, t])
+
+
+@small_kernel
 def couple(data: Data, work: Work, i: int, j: int) -> None:
     """Put the Hessian between the pair and the support into ``factor.coupling``."""
     factor = work.factor
-    for t in range(factor.size[0]):
-        factor.coupling[t] = gram_entry(data.gram_a, i, factor.label[0, t]) + gram_entry(
-            data.gram_b, j, factor.label[1, t]
-        )
+    _couple(data.gram_a, data.gram_b, factor.label, factor.coupling[: factor.size[0]], i, j)
 
 
 @small_kernel
@@ -144,18 +148,6 @@ def diagonal(data: Data, i: int, j: int) -> float:
 def slope(data: Data, i: int, j: int) -> float:
     """The linear term of a pair."""
     return cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j]
-
-
-@kernel
-def add(data: Data, work: Work, i: int, j: int) -> int:
-    """Add the pair, solve, and leave the departed in the factor's log."""
-    if not (fetch(data.gram_a, i) and fetch(data.gram_b, j)):
-        return NEEDS_ROOM
-    couple(data, work, i, j)
-    if push(work.factor, i, j, diagonal(data, i, j), slope(data, i, j)) != SOLVED:
-        return UNBOUNDED
-    count(work.left, data.labels, i, j, -1)
-    return _call_back(data, work)
 
 
 @kernel
@@ -334,7 +326,7 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     return row
 
 
-@kernel
+@small_kernel
 def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The free pair with the smallest gradient: ``(gradient, row, column)``."""
     scan_columns(data, work, True)
@@ -442,7 +434,7 @@ def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float
     return value, place
 
 
-@kernel
+@small_kernel
 def _next_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The next pair to add: the best of all, or the best of the pool while that is nearly as good."""
     if not data.pooled:
@@ -486,16 +478,24 @@ def log(data: Data, work: Work, trace: Trace) -> int:
 @kernel
 def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
     """Add the pair, solve, reclaim, and write the step down."""
-    code = add(data, work, i, j)
-    if code == SOLVED:
+    factor = work.factor
+    if not (fetch(data.gram_a, i) and fetch(data.gram_b, j)):
+        return NEEDS_ROOM
+    couple(data, work, i, j)
+    if push(factor, i, j, diagonal(data, i, j), slope(data, i, j)) != SOLVED:
+        return UNBOUNDED
+    count(work.left, data.labels, i, j, -1)
+    if factor.size[1] > 0:
+        if _call_back(data, work) != SOLVED:
+            return UNBOUNDED
         log(data, work, trace)
-        step = trace.steps[0]
-        trace.added[0, step], trace.added[1, step] = i, j
-        trace.gain[step] = gain(work.factor)
-        trace.entries[step] = work.factor.size[0]
-        trace.gone_until[step] = trace.steps[1]
-        trace.steps[0] = step + 1
-    return code
+    step = trace.steps[0]
+    trace.added[0, step], trace.added[1, step] = i, j
+    trace.gain[step] = gain(factor)
+    trace.entries[step] = factor.size[0]
+    trace.gone_until[step] = trace.steps[1]
+    trace.steps[0] = step + 1
+    return SOLVED
 
 
 @kernel
