@@ -32,6 +32,7 @@ METHODS: dict[str, type[Rule]] = {
     "greedy": Greedy,
     "residual-greedy": ResidualGreedy,
 }
+_STARTS = "a Result, a plan of floats or a list of pairs of ints"
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
 
@@ -282,7 +283,7 @@ def _solve(problem: Problem, options: _Options, give: Any) -> Result:
     start = options.start
     if start.shape not in (None, problem.shape):
         raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
-    _require_inside(start.pairs, problem.shape)
+    _checks.inside("start", start.pairs, problem.shape)
     if isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting:
         outcome = _run(
             problem,
@@ -367,7 +368,7 @@ def _close_gap(result: Result, prover: "_Prover", gap_tol: float, *, counting: b
         outcome = _run(prover.problem, prover.limits, support, prover.tol, polish=True, thorough=True)
         other = _result(outcome, prover, result._give)
         if other.value < result.value:
-            other._proofs[True] = result.certify()._replace(value=other.value)  # a bound is one for all plans
+            other._proofs[True] = replace(result.certify(), value=other.value)  # a bound is one for all plans
             result = other
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
@@ -458,7 +459,9 @@ def _result(outcome: Outcome, prover: _Prover, give: Any) -> Result:
 def _proof(prover: _Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
     """A certificate with the user's kind of arrays."""
     proof = prover(parts, tight)
-    return Certificate(proof.value, proof.lower_bound, *map(give, proof[2:]))
+    return Certificate(
+        proof.value, proof.lower_bound, *map(give, (proof.potential_a, proof.potential_b, proof.u, proof.v))
+    )
 
 
 def _restricted(prover: _Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:
@@ -489,8 +492,8 @@ def solve_support(problem: Problem, pairs: Any) -> Result:
     >>> st.solve_support(problem, [(0, 0), (1, 1)]).mass
     array([0.5, 0.5])
     """
-    links = _pairs(pairs)
-    _require_inside(links, problem.shape)
+    links = _pairs("pairs", pairs, "a Result or a list of pairs of ints")
+    _checks.inside("pairs", links, problem.shape)
     support = np.array(links, np.int64).reshape(-1, 2)
     limits = Uniform(max(len(support), 1)).limits(problem.shape)
     return _on_support(problem, support[:, 0], support[:, 1], limits, _checks.as_numpy)
@@ -516,28 +519,18 @@ def _start(start: Any) -> _Start:
     if start is None:
         return _Start([])
     if isinstance(start, Result):
-        return _Start(_pairs(start), start._parts.mass, start._parts.shape)
+        return _Start(_pairs("start", start, _STARTS), start._parts.mass, start._parts.shape)
     array = start.toarray() if hasattr(start, "toarray") else _checks.to_numpy(start)  # SciPy's sparse plans
     if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
-        return _Start(_pairs(array))
+        return _Start(_pairs("start", array, _STARTS))
     plan = _checks.real_array("start", array, ndim=2)
     m, n = plan.shape
     rows, cols = np.nonzero(plan > 0.0)
     return _Start(list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (m, n))
 
 
-def _pairs(pairs: Any) -> list[Pair]:
+def _pairs(name: str, pairs: Any, rule: str) -> list[Pair]:
     """Pairs as the user gave them, each once."""
     if isinstance(pairs, Result):
         return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
-    array = np.asarray(pairs)
-    if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
-        got = f"{array.dtype} of shape {array.shape}"
-        raise TypeError(f"start must be a Result, a plan of floats or a list of pairs of ints, got {got}")
-    return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
-
-
-def _require_inside(pairs: list[Pair], shape: tuple[int, int]) -> None:
-    for pair in pairs:
-        if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
-            raise ValueError(f"start must hold pairs of a plan of shape {shape}, got {pair}")
+    return _checks.pairs(name, pairs, rule)

@@ -176,7 +176,7 @@ def test_the_picture_has_a_line_for_every_link():
         ({"demand_scenarios": [[1.0, 1.0]]}, "one column for each of the 4 products of profit, got 2"),
         ({"links": 0}, "links must be a positive int, got 0"),
         ({"links": 2, "fixed": [(0, 0), (1, 1), (2, 2)]}, "at least the number of fixed links, 3, got 2"),
-        ({"fixed": [(0, 9)]}, r"fixed must be pairs of one of 4 plants and one of 4 products, got \(0, 9\)"),
+        ({"fixed": [(0, 9)]}, r"fixed must hold pairs of one of 4 plants and one of 4 products, got \(0, 9\)"),
         (
             {"fixed": [(0, 0), (0, 1)], "max_per_plant": 1},
             "max_per_plant must allow the fixed links, got 1 for number 0",

