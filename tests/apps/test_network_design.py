@@ -182,6 +182,8 @@ def test_the_picture_has_a_line_for_every_link():
             "max_per_plant must allow the fixed links, got 1 for number 0",
         ),
         ({"forbidden": np.ones((2, 2), bool)}, r"forbidden must have the shape of profit, \(4, 4\), got \(2, 2\)"),
+        ({"fixed": [(1, 2)], "forbidden": [(0, 0), (1, 2)]}, r"fixed and forbidden must not share.*\(1, 2\) in both"),
+        ({"fixed": [(1, 2)], "forbidden": np.eye(4, k=1, dtype=bool)}, r"must not share a link, got \(1, 2\) in both"),
         ({"max_per_product": [1, 2]}, "max_per_product must be a positive int or a list of 4 ints"),
         ({"held_out": [[1.0, 1.0]]}, "held_out must have one column for each of the 4 products, got 2"),
         ({"held_out": [[1.0, 1.0, -1.0, 1.0]]}, r"held_out must not be negative, got -1.0 at \(0, 2\)"),
