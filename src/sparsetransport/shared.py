@@ -13,6 +13,7 @@ from . import _checks
 from ._checks import Floats
 from .api import _Prover, _result
 from .matroids import Counting, Limits, Matroid, Pair, as_matroid, free, no_limits
+from .options import as_pairs
 from .outer.loop import Callback, Outcome, Record, as_arrays
 from .outer.shared_support import SharedOutcome, SharedSupport, cores
 from .problem import Problem
@@ -248,11 +249,8 @@ def _restricted(provers: list[_Prover], weights: Floats, rows: Ints, cols: Ints,
 
 def _named_pairs(name: str, pairs: Any) -> list[Pair]:
     """Pairs as the user gave them, each once."""
-    if isinstance(pairs, Result):
-        pairs = np.stack([pairs._parts.rows, pairs._parts.cols], axis=1)
-    if isinstance(pairs, SharedResult):
-        pairs = pairs.links
-    return _checks.pairs(name, [] if pairs is None else pairs)
+    links = pairs.links if isinstance(pairs, SharedResult) else pairs
+    return as_pairs(name, [] if links is None else links, "a list of pairs of ints")
 
 
 def _checked_problems(problems: Sequence[Problem]) -> list[Problem]:
