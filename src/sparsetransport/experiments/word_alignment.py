@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparsetransport._checks import Floats
-from sparsetransport.apps.encoders import cache_folder, is_installed
+from sparsetransport.apps.models import cache_folder, is_installed
 from sparsetransport.apps.word_alignment import DEFAULTS, WordAligner
 from sparsetransport.baselines import require_pot
 
