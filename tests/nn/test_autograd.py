@@ -265,7 +265,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"metod": "omp"}, "unexpected keyword argument 'metod'"),
+            ({"budgets": 3}, "unexpected keyword argument 'budgets'"),
             ({"method": "opm"}, "method must be one of"),
             ({"budget": -1}, "budget must be"),
             ({"gap_tol": -0.1}, "gap_tol must be a positive number, got -0.1"),
