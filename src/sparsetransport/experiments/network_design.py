@@ -20,7 +20,7 @@ from ..baselines import algorithm_1, gsot
 from . import flexibility
 from .cifar import MissingDataError
 from .flexibility import Market
-from .replication import LEVEL, Place, compare
+from .replication import Place, judge
 from .report import Progress, Quiet, Report, Table, command
 
 if TYPE_CHECKING:
@@ -315,37 +315,14 @@ def _claims(
 
 
 def _compare_with_paper(report: Report, cells: Cells, counts: Sequence[int]) -> None:
-    """The paper's numbers: are ours within its standard deviation, and is any difference more than chance?"""
+    """Are the paper's numbers those of its protocol?"""
     places = [
         Place(f"{method}, l = {count}", mean, deviation, PAPER_RUNS, cells[method, count].profits)
         for method, numbers in PAPER.items()
         for count, (mean, deviation) in zip(counts, numbers, strict=True)
     ]
-    runs = len(places[0].ours)
-    outside, beyond = [], []
-    for place in places:
-        off = abs(float(np.mean(place.ours)) - place.mean)
-        if off > place.deviation + _ROUNDED:
-            outside.append(f"{place.name}: {np.mean(place.ours):.4f} for {place.mean:.3f} ± {place.deviation:.3f}")
-        if off > max(place.deviation, _deviation(place.ours)) + _ROUNDED:
-            beyond.append(place.name)
-    report.claim(
-        f"the published protocol gives the paper's numbers within one standard deviation in all {len(places)} places "
-        f"({runs} seeds: in {len(places) - len(outside)} within the paper's, in {len(places) - len(beyond)} within the "
-        "larger of its and ours)",
-        not outside,
-    )
-    if outside:
-        report.notes.append(f"Outside the paper's own standard deviation: {'; '.join(outside)}.")
-    table, differing = compare(f"The published protocol, {runs} seeds, against the paper", places)
-    report.tables.append(table)
-    report.claim(
-        f"the published protocol: in none of the {len(places)} places do the means of the paper's {PAPER_RUNS} runs "
-        f"and of our {runs} differ significantly (Welch's t, Holm-Bonferroni, {100 * LEVEL:g} %)"
-        + (f"; they do in {'; '.join(differing)}" if differing else ""),
-        not differing,
-    )
-    report.notes.append(_TESTED)
+    judge(report, "the published protocol", places)
+    report.notes.append("A deviation of 0.001 may be one of 0.0005 or of 0.0015, so that GSOT's tests are rough.")
 
 
 def _real(
@@ -423,15 +400,6 @@ def _pm(mean: float, deviation: float) -> str:
     return f"{mean:.3f} ± {deviation:.3f}"
 
 
-_ROUNDED = 5e-4  # the paper's numbers have three digits
-_TESTED = (
-    f"The paper's numbers are means and standard deviations of {PAPER_RUNS} runs that nobody seeded, so they are not "
-    "exact themselves: a mean has a standard error of its deviation over √5, and the difference of two means that of "
-    "both together. p is the chance that Welch's t is as large as this if the means are the same; corrected (Holm and "
-    "Bonferroni), that it is so in any of the places. The paper's three digits are taken as they are: a deviation of "
-    "0.001 may be one of 0.0005 or of 0.0015, so that GSOT's tests are rough. With 5 runs against 25 Welch's "
-    "approximation is eager in its tail: it finds a difference in one of ten tables that have none, not in one of 20."
-)
 _NOTES = [
     "Profit is the mean over scenarios of a linear program over the network's links (HiGHS). Full flexibility has all "
     "of them. The dedicated network matches plants and products for the largest profit at the mean demand; the long "
