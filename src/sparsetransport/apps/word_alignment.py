@@ -239,7 +239,8 @@ class WordAligner:
         full = [k for k, (first, second) in enumerate(read) if first and second]
         costs = [np.zeros((len(first), len(second))) for first, second in read]
         for k, (x, y) in zip(full, self.encoder.encode([read[k] for k in full]), strict=True):
-            same, unknown = _same(*read[k]), ~has_vector(x)[:, None] | ~has_vector(y)
+            unknown = ~has_vector(x)[:, None] | ~has_vector(y)
+            same = _same(*read[k]) if unknown.any() else unknown
             cosine = np.where(unknown & same, 1.0, cosines(x, y, self.centre))
             costs[k] = word_costs(cosine, self.settings.distortion, self.settings.smoothing)
             costs[k][unknown & ~same] = np.inf
