@@ -122,7 +122,9 @@ def judge(report: Report, what: str, places: Sequence[Place]) -> None:
         f"The paper's numbers are means and standard deviations of {theirs} runs, so they are not exact themselves: a "
         f"mean has a standard error of its deviation over √{theirs}, and the difference of two means that of both "
         "together. p is the chance that Welch's t is as large as this if the means are the same; corrected (Holm and "
-        "Bonferroni), that it is so in any of the places. The paper's digits are taken as they are."
+        "Bonferroni), that it is so in any of the places. The paper's digits are taken as they are. That no difference "
+        "is significant does not prove that there is none: with so few runs and so many places one of four standard "
+        "errors is missed more often than found."
     )
     if ours > 2 * theirs:
         report.notes.append(
