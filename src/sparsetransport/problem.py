@@ -132,7 +132,7 @@ class Problem:
     ) -> "Problem":
         m, n = cost.shape
         first, second = _pair("kernels", kernels, single=not isinstance(kernels, list | tuple))
-        weights = as_weights(unbalanced)
+        weights = weights_of(unbalanced)
         reg = _checks.number("reg", reg, positive=False)
         mass_a, mass_b = _checks.masses("a", a, m), _checks.masses("b", b, n)
         x, y = points if points is not None else (None, None)
@@ -216,7 +216,7 @@ def _sums(index: Ints, mass: Floats, size: int) -> Floats:
     return np.bincount(index, mass, size).astype(np.float64, copy=False)
 
 
-def as_weights(unbalanced: Any) -> tuple[float, float] | None:
+def weights_of(unbalanced: Any) -> tuple[float, float] | None:
     """The weights of the two marginals; None for "auto"."""
     if isinstance(unbalanced, str):
         return _checks.choice("unbalanced", unbalanced, {"auto": None})  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from ..geometry.costs import METRICS
 from ..geometry.kernels import as_kernel
 from ..matroids import Matroid
 from ..options import Options
-from ..problem import as_weights
+from ..problem import weights_of
 from ..result import Result
 from .autograd import is_results, require_tensor, solve_tensors
 from .geometry import cost_matrix, gram_matrix
@@ -74,7 +74,7 @@ class SparseTransportLoss(torch.nn.Module):
         _checks.choice("cost", cost, METRICS)
         for each in _kernel_pair(kernel):
             as_kernel("kernel", each)
-        as_weights(unbalanced)
+        weights_of(unbalanced)
         _checks.number("reg", reg, positive=False)
         start = options.get("start")
         many = isinstance(start, list) and is_results(start)  # one for every problem of a batch
