@@ -91,6 +91,19 @@ def test_fixed_and_forbidden_links_and_limits(folder):
     assert len(links_of(folder / "free.csv")) == 2
 
 
+def test_a_link_that_is_fixed_and_forbidden(folder):
+    """Both places are named, by file and line, and nothing is chosen."""
+    (folder / "old.csv").write_text("plant,product\nLeeds,1\nLyon,carts\n", encoding="utf-8")
+    (folder / "never.csv").write_text("since,product,plant\n1999,1,Porto\n\n2001,carts,Lyon\n", encoding="utf-8")
+    answer = run("--fixed", "old.csv", "--forbidden", "never.csv", "--out", "network.csv")
+    assert answer.exit_code == 2
+    assert answer.stderr == (
+        "Error: never.csv, line 4, columns 'plant' and 'product': the link of 'Lyon' and 'carts' cannot be forbidden, "
+        "it is fixed by old.csv, line 3\n"
+    )
+    assert not (folder / "network.csv").exists()
+
+
 def test_held_out_scenarios_get_their_columns(folder):
     write(folder / "later.csv", ["scenario", *PRODUCTS], ["a", "b"], DEMAND[:2])
     answer = run("--held-out", "later.csv")

@@ -516,6 +516,29 @@ def test_bad_input_in_a_process_of_its_own(arguments, files):
     assert re.search(r"gone\.csv|--budget|x\.npy/below", done.stderr)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe that is closed is another error there")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        ["info"],
+        ["solve", "x.npy", "y.npy", "--budget", "5"],
+        ["solve", "large.npz", "--reg", "100", "--out", "-"],  # more than a buffer holds: noticed while writing
+    ],
+    ids=["version", "help", "info", "short", "long"],
+)
+def test_a_reader_that_goes_away_is_no_error(arguments, files):
+    """As after ``| head -1``: not a word, whether the output is noticed to be closed at once or at the very end."""
+    points = np.random.default_rng(0).normal(size=(2, 40, 2))
+    np.savez("large.npz", X=points[0], Y=points[1])
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run([*COMMAND, *arguments], stdout=theirs, stderr=subprocess.PIPE, text=True)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 def test_ctrl_c_in_the_middle_of_a_long_solve(folder):
     """One line, exit code 130, the old plan untouched and nothing left over."""
     points = np.random.default_rng(0).normal(size=(2, 3000, 3))

@@ -2,6 +2,7 @@
 
 import contextlib
 import doctest
+import importlib
 import importlib.util
 import io
 import re
@@ -12,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+MODULES = ["", "plotting", "nn", "apps.network_design", "baselines", "experiments"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONAL = ("jax", "matplotlib", "torch")
@@ -59,11 +62,30 @@ def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
     assert ran > 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
+    """To a file that is there and, after a #, to a heading of it."""
+    for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
-            assert (page.parent / target).exists(), target
+            place = page.parent / target if target else page
+            assert place.exists(), target
+            assert not heading or heading in headings(place), heading
+
+
+def headings(page: Path) -> list[str]:
+    """What a # leads to."""
+    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in found]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_public_name_is_in_the_reference(module):
+    if module == "nn":
+        pytest.importorskip("torch")
+    names = importlib.import_module(f"sparsetransport.{module}".rstrip(".")).__all__
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    code = " ".join(re.findall(r"`([^`\n]+)`", page))
+    assert not [name for name in names if not re.search(rf"\b{name}\b", code)]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)

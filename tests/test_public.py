@@ -1,9 +1,11 @@
 """The public names: listed once, all there, all explained; importing is silent and light."""
 
+import ast
 import inspect
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +47,15 @@ def test_public_names_are_listed_once():
     """No name twice, none private."""
     assert len(set(st.__all__)) == len(st.__all__)
     assert not [name for name in st.__all__ if name.startswith("_")]
+
+
+def test_experiments_use_what_users_can_use():
+    """No private name of a part of the library is imported by an experiment: what they need, users need too."""
+    for path in (Path(st.__file__).parent / "experiments").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sparsetransport"):
+                names = {*str(node.module).split("."), *(one.name for one in node.names)} - {"_checks"}
+                assert not [name for name in names if name.startswith("_")], f"{path.name}: {names}"
 
 
 def test_importing_prints_nothing():

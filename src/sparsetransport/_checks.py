@@ -67,6 +67,33 @@ def masses(name: str, value: Any, size: int) -> Floats:
     return array.copy()
 
 
+def weights(value: Any, count: int) -> Floats:
+    """A positive weight for each of so many scenarios; equal with total one for None."""
+    if value is None:
+        return np.full(count, 1.0 / count)
+    array = real_array("weights", value, ndim=1)
+    if len(array) != count:
+        raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
+    if array.min() <= 0.0:
+        raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
+    return array.copy()
+
+
+def pairs(name: str, value: Any, rule: str = "a list of pairs of ints") -> list[tuple[int, int]]:
+    """Pairs of a row and a column, each once, in the order given."""
+    array = to_numpy(value)
+    if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
+        raise TypeError(f"{name} must be {rule}, got dtype {array.dtype} and shape {array.shape}")
+    return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
+
+
+def inside(name: str, value: list[tuple[int, int]], shape: tuple[int, int], rule: str | None = None) -> None:
+    """See that pairs are those of a plan of some shape."""
+    for pair in value:
+        if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
+            raise ValueError(f"{name} must hold {rule or f'pairs of a plan of shape {shape}'}, got {pair}")
+
+
 def number(name: str, value: Any, *, positive: bool) -> float:
     """A finite number that is positive, or at least not negative."""
     rule = "a positive number" if positive else "a number that is not negative"

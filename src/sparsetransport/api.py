@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,26 +12,18 @@ from numpy.typing import NDArray
 from . import _checks, certificate
 from ._checks import Floats
 from .inner.apgd import kkt_residual
-from .inner.solvers import SOLVERS, ActiveSet, UnboundedError
-from .matroids import Counting, Limits, Matroid, Pair, Uniform, as_matroid, no_limits
+from .inner.solvers import ActiveSet, UnboundedError
+from .matroids import Counting, Limits, Matroid, Pair, Uniform, no_limits
+from .options import Options, as_pairs
 from .outer.engine import Engine, reverse_support
 from .outer.exchange import exchange
-from .outer.greedy import Greedy
 from .outer.loop import Callback, Outcome, Record, Rule, maximise
 from .outer.omp import OMP
-from .outer.residual import Residual, ResidualGreedy
-from .outer.stochastic import StochasticOMP
 from .problem import Problem
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
-METHODS: dict[str, type[Rule]] = {
-    "omp": OMP,
-    "stochastic": StochasticOMP,
-    "residual": Residual,
-    "greedy": Greedy,
-    "residual-greedy": ResidualGreedy,
-}
+_Options = Options  # the name that batches know it by
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
 
@@ -120,7 +112,7 @@ def solve(
     >>> res.relative_gap < 1e-6
     True
     """
-    options = _Options.checked(
+    options = Options.checked(
         budget=budget,
         method=method,
         inner=inner,
@@ -187,7 +179,7 @@ def solve_sample(
     >>> res.rows.size, res.sparse_plan.shape
     (20, (30, 25))
     """
-    checked = _Options.checked(**options)
+    checked = Options.checked(**options)
     problem = Problem.from_points(
         X,
         Y,
@@ -213,76 +205,17 @@ def solve_problem(problem: Problem, **options: Any) -> Result:
     >>> st.solve_problem(problem, budget=st.PerColumn(1)).rows
     array([0, 1])
     """
-    return _solve(problem, _Options.checked(**options), _checks.as_numpy)
+    return _solve(problem, Options.checked(**options), _checks.as_numpy)
 
 
-class _Options(NamedTuple):
-    """The options of a solve, checked before any work."""
-
-    matroid: Matroid | None
-    rule: Rule
-    solver: Any
-    reclaim: bool
-    polish: bool
-    gap_tol: float | None
-    start: "_Start"
-    callback: Callback | None
-    rng: np.random.Generator
-    tol: float
-    max_iter: int | None
-
-    @classmethod
-    def checked(
-        cls,
-        *,
-        budget: int | Matroid | None = None,
-        method: str | Rule = "omp",
-        inner: str = "active_set",
-        reclaim: bool = True,
-        polish: bool | None = None,
-        gap_tol: float | None = None,
-        start: Any = None,
-        callback: Callback | None = None,
-        rng: Any = None,
-        tol: float | None = None,
-        max_iter: int | None = None,
-    ) -> "_Options":
-        """The options as `solve` takes them."""
-        rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
-        if not hasattr(rule, "select"):
-            raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback must be callable, got {callback!r}")
-        solver = _checks.choice("inner", inner, SOLVERS)
-        exact = solver is ActiveSet
-        return cls(
-            as_matroid(budget),
-            rule,
-            solver,
-            reclaim,
-            reclaim and exact if polish is None else polish,
-            None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
-            _start(start),
-            callback,
-            np.random.default_rng(rng),
-            (1e-13 if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
-            None if max_iter is None else _checks.positive_int("max_iter", max_iter),
-        )
-
-    @property
-    def counting(self) -> bool:
-        """Does the budget count entries?"""
-        return self.matroid is None or isinstance(self.matroid, Counting)
-
-
-def _solve(problem: Problem, options: _Options, give: Any) -> Result:
+def _solve(problem: Problem, options: Options, give: Any) -> Result:
     """Choose the way, go it, and wrap up what comes out."""
     matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
     limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
     start = options.start
     if start.shape not in (None, problem.shape):
         raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
-    _require_inside(start.pairs, problem.shape)
+    _checks.inside("start", start.pairs, problem.shape)
     if isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting:
         outcome = _run(
             problem,
@@ -367,7 +300,7 @@ def _close_gap(result: Result, prover: "_Prover", gap_tol: float, *, counting: b
         outcome = _run(prover.problem, prover.limits, support, prover.tol, polish=True, thorough=True)
         other = _result(outcome, prover, result._give)
         if other.value < result.value:
-            other._proofs[True] = result.certify()._replace(value=other.value)  # a bound is one for all plans
+            other._proofs[True] = replace(result.certify(), value=other.value)  # a bound is one for all plans
             result = other
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
@@ -458,7 +391,9 @@ def _result(outcome: Outcome, prover: _Prover, give: Any) -> Result:
 def _proof(prover: _Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
     """A certificate with the user's kind of arrays."""
     proof = prover(parts, tight)
-    return Certificate(proof.value, proof.lower_bound, *map(give, proof[2:]))
+    return Certificate(
+        proof.value, proof.lower_bound, *map(give, (proof.potential_a, proof.potential_b, proof.u, proof.v))
+    )
 
 
 def _restricted(prover: _Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:
@@ -489,8 +424,8 @@ def solve_support(problem: Problem, pairs: Any) -> Result:
     >>> st.solve_support(problem, [(0, 0), (1, 1)]).mass
     array([0.5, 0.5])
     """
-    links = _pairs(pairs)
-    _require_inside(links, problem.shape)
+    links = as_pairs("pairs", pairs, "a Result or a list of pairs of ints")
+    _checks.inside("pairs", links, problem.shape)
     support = np.array(links, np.int64).reshape(-1, 2)
     limits = Uniform(max(len(support), 1)).limits(problem.shape)
     return _on_support(problem, support[:, 0], support[:, 1], limits, _checks.as_numpy)
@@ -501,43 +436,3 @@ def _on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: 
     solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
     outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
     return _result(outcome, _Prover(problem, limits, 1e-13), give)
-
-
-class _Start(NamedTuple):
-    """What a solve begins with: pairs, their masses if these are known, and the shape of the plan if it was one."""
-
-    pairs: list[Pair]
-    mass: Floats | None = None
-    shape: tuple[int, int] | None = None
-
-
-def _start(start: Any) -> _Start:
-    """A start as the user gave it."""
-    if start is None:
-        return _Start([])
-    if isinstance(start, Result):
-        return _Start(_pairs(start), start._parts.mass, start._parts.shape)
-    array = start.toarray() if hasattr(start, "toarray") else _checks.to_numpy(start)  # SciPy's sparse plans
-    if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
-        return _Start(_pairs(array))
-    plan = _checks.real_array("start", array, ndim=2)
-    m, n = plan.shape
-    rows, cols = np.nonzero(plan > 0.0)
-    return _Start(list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (m, n))
-
-
-def _pairs(pairs: Any) -> list[Pair]:
-    """Pairs as the user gave them, each once."""
-    if isinstance(pairs, Result):
-        return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
-    array = np.asarray(pairs)
-    if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
-        got = f"{array.dtype} of shape {array.shape}"
-        raise TypeError(f"start must be a Result, a plan of floats or a list of pairs of ints, got {got}")
-    return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
-
-
-def _require_inside(pairs: list[Pair], shape: tuple[int, int]) -> None:
-    for pair in pairs:
-        if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
-            raise ValueError(f"start must hold pairs of a plan of shape {shape}, got {pair}")

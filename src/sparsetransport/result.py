@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,33 @@ class Status(Enum):
         return self.value
 
 
-class Certificate(NamedTuple):
+class _Bounded(Protocol):
+    """Has an objective and a bound below which no other one is."""
+
+    @property
+    def value(self) -> float: ...
+
+    @property
+    def lower_bound(self) -> float: ...
+
+
+class Gap:
+    """What an objective and its lower bound say of the best one."""
+
+    @property
+    def gap(self: _Bounded) -> float:
+        """How much lower than this objective the best one can be at the most."""
+        return self.value - self.lower_bound
+
+    @property
+    def relative_gap(self: _Bounded) -> float:
+        """The gap as a share of the objective."""
+        gap = self.value - self.lower_bound
+        return gap / abs(self.value) if self.value else gap
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate(Gap):
     """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
 
     The dual point that proves it is ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; with it anybody
@@ -47,16 +73,6 @@ class Certificate(NamedTuple):
     potential_b: Any
     u: Any
     v: Any
-
-    @property
-    def gap(self) -> float:
-        """How much better than the plan the best one can be at the most."""
-        return self.value - self.lower_bound
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the objective."""
-        return self.gap / abs(self.value) if self.value else self.gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +132,7 @@ class Parts(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result:
+class Result(Gap):
     """A sparse transport plan, its value and its proof. The names are those of POT's ``OTResult``.
 
     Attributes
@@ -252,16 +268,6 @@ class Result:
         if not self._proofs:
             self._proofs[False] = self._prove(False)
         return max(proof.lower_bound for proof in self._proofs.values())
-
-    @property
-    def gap(self) -> float:
-        """How much better than this plan the best one can be at the most."""
-        return self.value - self.lower_bound
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the objective."""
-        return self.gap / abs(self.value) if self.value else self.gap
 
     def certify(self) -> Certificate:
         """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too."""

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,17 @@ from . import _checks
 from ._checks import Floats
 from .api import _Prover, _result
 from .matroids import Counting, Limits, Matroid, Pair, as_matroid, free, no_limits
+from .options import as_pairs
 from .outer.loop import Callback, Outcome, Record, as_arrays
 from .outer.shared_support import SharedOutcome, SharedSupport, cores
 from .problem import Problem
-from .result import Path, Result, Status
+from .result import Gap, Path, Result, Status
 
 Ints = NDArray[np.int64]
 
 
-class SharedCertificate(NamedTuple):
+@dataclass(frozen=True)
+class SharedCertificate(Gap):
     """What is proved of a shared support: no links within the budget have a weighted sum below ``lower_bound``.
 
     The bound is the weighted sum of the scenarios' own lower bounds, each of which holds for any plan within the whole
@@ -31,19 +33,9 @@ class SharedCertificate(NamedTuple):
     value: float
     lower_bound: float
 
-    @property
-    def gap(self) -> float:
-        """How much better than these links the best ones can be at the most."""
-        return self.value - self.lower_bound
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the objective."""
-        return self.gap / abs(self.value) if self.value else self.gap
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class SharedResult:
+class SharedResult(Gap):
     """One set of links, and the plan of every scenario on them.
 
     Attributes
@@ -128,16 +120,6 @@ class SharedResult:
         """No links within the budget have a lower value; the weighted sum of the scenarios' best bounds so far."""
         return float(self.weights @ np.array([plan.lower_bound for plan in self.plans]))
 
-    @property
-    def gap(self) -> float:
-        """How much better than these links the best ones can be at the most."""
-        return self.value - self.lower_bound
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the objective."""
-        return self.gap / abs(self.value) if self.value else self.gap
-
     def certify(self) -> SharedCertificate:
         """The tight bound of every scenario; from then on ``lower_bound`` and ``gap`` use them too.
 
@@ -211,12 +193,12 @@ def solve_shared(
     """
     scenarios = _checked_problems(problems)
     shape = scenarios[0].shape
-    shares = _checked_weights(weights, len(scenarios))
+    shares = _checks.weights(weights, len(scenarios))
     matroid = as_matroid(budget)
     limits = matroid.limits(shape) if isinstance(matroid, Counting) else no_limits(shape)
     there, first = _named_pairs("fixed", fixed), _named_pairs("start", start)
     for name, links in (("fixed", there), ("start", first)):
-        _require_inside(name, links, shape)
+        _checks.inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
     threads = cores() if n_jobs in (None, -1) else _checks.positive_int("n_jobs", n_jobs)
     if callback is not None and not callable(callback):
@@ -267,18 +249,8 @@ def _restricted(provers: list[_Prover], weights: Floats, rows: Ints, cols: Ints,
 
 def _named_pairs(name: str, pairs: Any) -> list[Pair]:
     """Pairs as the user gave them, each once."""
-    if isinstance(pairs, Result):
-        pairs = np.stack([pairs._parts.rows, pairs._parts.cols], axis=1)
-    array = pairs.links if isinstance(pairs, SharedResult) else np.asarray([] if pairs is None else pairs)
-    if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
-        raise TypeError(f"{name} must be a list of pairs of ints, got {pairs!r}")
-    return list(dict.fromkeys((int(i), int(j)) for i, j in array.reshape(-1, 2)))
-
-
-def _require_inside(name: str, pairs: list[Pair], shape: tuple[int, int]) -> None:
-    for pair in pairs:
-        if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
-            raise ValueError(f"{name} must hold pairs of a plan of shape {shape}, got {pair}")
+    links = pairs.links if isinstance(pairs, SharedResult) else pairs
+    return as_pairs(name, [] if links is None else links, "a list of pairs of ints")
 
 
 def _checked_problems(problems: Sequence[Problem]) -> list[Problem]:
@@ -295,18 +267,6 @@ def _checked_problems(problems: Sequence[Problem]) -> list[Problem]:
         if one.shape != scenarios[0].shape:
             raise ValueError(f"problems must have one shape, got {scenarios[0].shape} at 0 and {one.shape} at {k}")
     return scenarios
-
-
-def _checked_weights(weights: Any, count: int) -> Floats:
-    """A positive weight for each scenario."""
-    if weights is None:
-        return np.full(count, 1.0 / count)
-    array = _checks.real_array("weights", weights, ndim=1)
-    if len(array) != count:
-        raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
-    if array.min() <= 0.0:
-        raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
-    return array.copy()
 
 
 def _require_fixed(fixed: list[Pair], matroid: Matroid | None, limits: Limits, problems: Sequence[Problem]) -> None:

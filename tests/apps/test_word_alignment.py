@@ -109,6 +109,34 @@ def test_costs_by_hand():
 
 def test_a_vector_without_a_length_is_like_no_other():
     assert cosines([[0.0, 0.0], [1.0, 0.0]], [[5.0, 0.0]]).tolist() == [[0.0], [1.0]]
+    assert cosines([[0.0, 0.0]], [[0.0, 0.0], [5.0, 0.0]], [1.0, 1.0]).tolist() == [[0.0, 0.0]]
+
+
+def only_letters(words):
+    """Which letters a word has; none, a row of zeros, for numbers."""
+    return [[word.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for word in words]
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_word_without_a_vector_is_linked_to_the_same_word_alone(fitted):
+    """Numbers have no letters, so their vectors are zero: they tell nothing, and only the word itself does."""
+    aligner = WordAligner(only_letters)
+    if fitted:
+        aligner.fit([("the cat sleeps", "a dog barks 17")])
+    assert aligner.align("17", "1999").links == []
+    assert aligner.align("17 1999", "2001 5").links == []
+    assert aligner.align("17", "17").links == [(0, 0)]
+    assert aligner.align("17", "sleeps").links == []
+    assert aligner.align("sleeps 17", "sleeps 1999").links == [(0, 0)]
+    assert aligner.align("the cat 17 sleeps 1999", "the cats 1999 sleeps").links == [(0, 0), (1, 1), (3, 3), (4, 2)]
+
+
+def test_words_without_a_vector_do_not_move_the_mean():
+    aligner = WordAligner(only_letters).fit([("cat dog", "hen")])
+    again = WordAligner(only_letters).fit([("cat 17 dog", "hen 1999")])
+    np.testing.assert_allclose(again.centre, aligner.centre)
+    with pytest.raises(ValueError, match="words with vectors to take the mean of, got none"):
+        WordAligner(only_letters).fit([("17", "1999")])
 
 
 def test_the_first_plan_is_that_of_solve():

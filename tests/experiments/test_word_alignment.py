@@ -147,7 +147,7 @@ def test_the_whole_experiment_on_ten_pairs(data, monkeypatch, tmp_path):
     real = experiment.WordAligner
     monkeypatch.setattr(experiment, "METHODS", few)
     monkeypatch.setattr(experiment, "WordAligner", lambda name, cache: real(letters))
-    monkeypatch.setattr(experiment, "_is_installed", lambda name: False)
+    monkeypatch.setattr(experiment, "is_installed", lambda name: False)
     monkeypatch.setattr(experiment, "_REPEATS", 1)
     report = experiment.run(data=data, full=True, seed=0, progress=Quiet())
     scores, differences, precision, chosen, parts = report.tables

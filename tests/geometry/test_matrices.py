@@ -27,10 +27,27 @@ def test_lazy_costs_have_the_entries_of_dense_ones(costs):
     assert lazy.is_lazy
     for cost in costs:
         assert cost.shape == (300, 270)
-        np.testing.assert_allclose(cost.rows(250, 300), matrix[250:300], atol=1e-7)
-        np.testing.assert_allclose(cost.columns(COLS), matrix[:, COLS], atol=1e-7)
-        np.testing.assert_allclose(cost.entries(ROWS, COLS), matrix[ROWS, COLS], atol=1e-7)
-        np.testing.assert_allclose(np.vstack([block for _, block in cost.blocks()]), matrix, atol=1e-7)
+        np.testing.assert_allclose(cost.rows(250, 300), matrix[250:300], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(cost.columns(COLS), matrix[:, COLS], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(cost.entries(ROWS, COLS), matrix[ROWS, COLS], rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(np.vstack([block for _, block in cost.blocks()]), matrix, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean"])
+@pytest.mark.parametrize("offset", [0.0, 100.0])
+def test_lazy_and_dense_costs_agree_where_points_coincide(metric, offset):
+    """A root would blow up what rounding leaves of a distance of zero: equal points cost nothing at all, either way."""
+    x, y = X + offset, np.vstack([X[:100], X[:100] + 1e-9, Y]) + offset
+    matrix, lazy = cost_matrix(x, y, metric), Cost.lazy(x, y, metric)
+    same = np.arange(100)
+    for found in (lazy.rows(0, 300), lazy.columns(np.arange(470)), matrix):
+        np.testing.assert_array_equal(found[same, same], 0.0)
+        np.testing.assert_allclose(found, matrix, rtol=1e-9, atol=1e-15)
+        near, step = found[same, 100 + same], np.linalg.norm(x[:100] - y[100:200], axis=1)
+        np.testing.assert_allclose(near, step**2 if metric == "sqeuclidean" else step, rtol=1e-3)
+    np.testing.assert_array_equal(lazy.entries(same, same), 0.0)
+    rows, cols = np.indices(matrix.shape)
+    np.testing.assert_allclose(lazy.entries(rows.ravel(), cols.ravel()), matrix.ravel(), rtol=1e-9, atol=1e-15)
 
 
 def test_lazy_costs_have_the_summary_of_dense_ones(costs):

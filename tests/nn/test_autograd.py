@@ -261,5 +261,31 @@ class TestBadInput:
             nn.SparseTransportLoss(reduction="median")
         with pytest.raises(ValueError, match="same number of features, got 2 and 3"):
             nn.SparseTransportLoss()(torch.ones(4, 2), torch.ones(4, 3))
-        with pytest.raises(ValueError, match="budget must be"):
-            nn.SparseTransportLoss(budget=-1)(torch.ones(4, 2), torch.ones(4, 2))
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"budgets": 3}, "unexpected keyword argument 'budgets'"),
+            ({"method": "opm"}, "method must be one of"),
+            ({"budget": -1}, "budget must be"),
+            ({"gap_tol": -0.1}, "gap_tol must be a positive number, got -0.1"),
+            ({"start": np.ones((2, 3), int)}, "start must be a Result, a plan of floats or a list of pairs"),
+            ({"cost": "euclid"}, "cost must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'euclid'"),
+            ({"kernel": "gauss"}, "kernel must be one of"),
+            ({"kernel": ("rbf", "imq", "delta")}, "kernel must be one for both sides or a pair, got 3 of them"),
+            ({"kernel": ("rbf", "gauss")}, "kernel must be one of"),
+            ({"unbalanced": 0.0}, "unbalanced must be a positive number, got 0.0"),
+            ({"unbalanced": "automatic"}, "unbalanced must be one of 'auto'"),
+            ({"reg": -1.0}, "reg must be a number that is not negative, got -1.0"),
+        ],
+    )
+    def test_the_loss_notices_at_once_what_it_cannot_use(self, options, message):
+        """A wrong or misspelt option is an error where the loss is made, not in the first step of the training."""
+        with pytest.raises((TypeError, ValueError), match=message):
+            nn.SparseTransportLoss(**options)
+
+    def test_the_loss_takes_a_start_for_every_problem(self):
+        X, Y = torch.rand(2, 5, 2), torch.rand(2, 4, 2)
+        loss = nn.SparseTransportLoss(budget=3)
+        starts = [st.solve_sample(x.numpy(), y.numpy(), budget=3) for x, y in zip(X, Y, strict=True)]
+        assert nn.SparseTransportLoss(budget=3, start=starts)(X, Y) <= loss(X, Y) * 1.01

@@ -142,6 +142,31 @@ def test_reverse_greedy_keeps_to_the_budget(budget, reg):
         assert set(kept) <= set(zip(full.rows.tolist(), full.cols.tolist(), strict=True))
 
 
+@pytest.mark.parametrize("reg", [0.0, 0.5])
+def test_reverse_greedy_comes_back_every_so_often(reg, monkeypatch):
+    """So that Ctrl-C is heard between two pieces of the work; the pieces do not change the result."""
+    rng = np.random.default_rng(0)
+    problem = st.Problem.from_matrices(rng.random((40, 40)), rng.random(40), rng.random(40), unbalanced=50.0, reg=reg)
+    free = Engine(problem)
+    free.grow()
+    full, limits = free.outcome(st.Status.OPTIMAL), st.PerRow(1).limits((40, 40))
+    whole = reverse_support(problem, limits, full)
+    calls = []
+    shrink = engine._shrink
+    monkeypatch.setattr(engine, "_shrink", lambda *args: calls.append(1) or shrink(*args))
+    monkeypatch.setattr(engine, "CHUNK", 1000.0)
+    assert reverse_support(problem, limits, full) == whole
+    assert len(calls) > 20
+    assert len(full.rows) - len(whole) > 20
+
+
+def test_the_inverse_of_a_singular_matrix_is_the_pseudo_inverse():
+    vectors = np.random.default_rng(0).normal(size=(6, 4))
+    gram = vectors @ vectors.T
+    np.testing.assert_allclose(engine._inverse(gram), np.linalg.pinv(gram, hermitian=True), atol=1e-10)
+    np.testing.assert_allclose(engine._inverse(gram + np.eye(6)), np.linalg.inv(gram + np.eye(6)), atol=1e-12)
+
+
 def test_reverse_greedy_deletes_what_is_missed_least():
     """With a diagonal Hessian the entries with the smallest x²H stay out."""
     C = np.full((3, 3), np.inf)
@@ -265,5 +290,5 @@ def test_a_dense_plan_is_no_burden_as_a_start():
     assert again.value <= sparse.value * (1.0 + 1e-12)
     with pytest.raises(ValueError, match=r"start must be a plan of shape \(30, 30\), got shape \(29, 30\)"):
         st.solve(C, budget=30, start=st.solve(C[:29], budget=30))
-    with pytest.raises(TypeError, match="a plan of floats or a list of pairs of ints, got int64"):
+    with pytest.raises(TypeError, match="a plan of floats or a list of pairs of ints, got dtype int64"):
         st.solve(C, budget=30, start=np.ones((30, 30), int))

@@ -24,7 +24,7 @@ from ..plotting import plot_alignment
 from ..problem import Problem
 from ..result import Result
 from . import sample_sentences
-from .encoders import Encoder, FunctionEncoder, TokenPair, load_encoder
+from .encoders import Encoder, FunctionEncoder, TokenPair, has_vector, load_encoder
 from .encoding_cache import CachedEncoder
 
 if TYPE_CHECKING:
@@ -169,7 +169,8 @@ class WordAligner:
     -----
     Vectors are compared by their cosine after the mean vector has been taken off: by default that of a few sentences
     that come with this package (so that an alignment depends on nothing but its pair), after `fit` that of a corpus of
-    yours. The vectors of a function are taken as they are unless `fit` is called.
+    yours. The vectors of a function are taken as they are unless `fit` is called. A word whose vector is zero, such as
+    one that GloVe does not know, has none: it is linked to the same word alone.
 
     Examples
     --------
@@ -209,9 +210,9 @@ class WordAligner:
         for chunk in _chunks(pairs):
             for vectors in self.encoder.encode([pair for pair in map(self._read, chunk) if pair[0] and pair[1]]):
                 total = total + sum(side.sum(axis=0, dtype=np.float64) for side in vectors)
-                count += sum(map(len, vectors))
+                count += sum(int(has_vector(side).sum()) for side in vectors)
         if not count:
-            raise ValueError("pairs must hold words to take the mean of, got none")
+            raise ValueError("pairs must hold words with vectors to take the mean of, got none")
         self._centre = np.asarray(total / count)
         return self
 
@@ -233,12 +234,16 @@ class WordAligner:
         return found
 
     def costs(self, pairs: Sequence[tuple[Any, Any]]) -> list[Floats]:
-        """The costs between the words of every pair, from 0 to 1."""
+        """The costs between the words of every pair, from 0 to 1; infinite for a word without a vector and another."""
         read = [self._read(pair) for pair in pairs]
         full = [k for k, (first, second) in enumerate(read) if first and second]
         costs = [np.zeros((len(first), len(second))) for first, second in read]
         for k, (x, y) in zip(full, self.encoder.encode([read[k] for k in full]), strict=True):
-            costs[k] = word_costs(cosines(x, y, self.centre), self.settings.distortion, self.settings.smoothing)
+            unknown = ~has_vector(x)[:, None] | ~has_vector(y)
+            same = _same(*read[k]) if unknown.any() else unknown
+            cosine = np.where(unknown & same, 1.0, cosines(x, y, self.centre))
+            costs[k] = word_costs(cosine, self.settings.distortion, self.settings.smoothing)
+            costs[k][unknown & ~same] = np.inf
         return costs
 
     @property
@@ -257,7 +262,7 @@ class WordAligner:
 
 
 def cosines(x: Any, y: Any, centre: Any = None) -> Floats:
-    """The cosines between two lists of vectors, off a centre; a vector without a length is like no other.
+    """The cosines between two lists of vectors, off a centre; a zero vector stands for none and is like no other.
 
     Examples
     --------
@@ -269,7 +274,7 @@ def cosines(x: Any, y: Any, centre: Any = None) -> Floats:
     for side in (x, y):
         vectors = np.asarray(side, np.float64)
         if centre is not None:
-            vectors = vectors - centre
+            vectors = np.where(has_vector(vectors)[:, None], vectors - centre, 0.0)
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         sides.append(vectors / np.where(length > 0.0, length, 1.0))
     return np.asarray(np.clip(sides[0] @ sides[1].T, -1.0, 1.0))
@@ -436,6 +441,11 @@ def _words(name: str, sentence: Any) -> tuple[str, ...]:
         if not isinstance(word, str):
             raise TypeError(f"{name} must be a string or a list of words, got {word!r} in it")
     return words
+
+
+def _same(first: Sequence[str], second: Sequence[str]) -> NDArray[np.bool_]:
+    """Which words of two sentences are the same."""
+    return np.asarray(np.array(first, object)[:, None] == np.array(second, object))
 
 
 def _chunks(pairs: Iterable[tuple[Any, Any]]) -> Iterable[list[tuple[Any, Any]]]:

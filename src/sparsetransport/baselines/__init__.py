@@ -7,6 +7,7 @@ The value of a result is *our* objective of the plan that the method made, whate
 the plan with the best one of our objective. Most of the work is done by POT (``pip install sparsetransport[pot]``).
 """
 
+from ._wrap import require_pot
 from .algorithm_1 import algorithm_1
 from .algorithm_2 import algorithm_2
 from .entropic import entropic_ot
@@ -31,6 +32,7 @@ __all__ = [
     "kl_uot",
     "mmd_uot",
     "partial_ot",
+    "require_pot",
     "scot",
     "scot_dual",
     "ssot",

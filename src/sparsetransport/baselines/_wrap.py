@@ -18,7 +18,7 @@ from ..result import Parts, Result, Status
 Ints = NDArray[np.int64]
 
 
-def pot() -> ModuleType:
+def require_pot() -> ModuleType:
     """POT, or one sentence that says how to get it."""
     try:
         import ot

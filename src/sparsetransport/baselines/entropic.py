@@ -3,7 +3,7 @@
 from .. import _checks
 from ..problem import Problem
 from ..result import Result
-from ._wrap import as_result, dense, pot
+from ._wrap import as_result, dense, require_pot
 
 
 def entropic_ot(problem: Problem, reg: float, *, max_iter: int = 10_000) -> Result:
@@ -38,7 +38,7 @@ def entropic_ot(problem: Problem, reg: float, *, max_iter: int = 10_000) -> Resu
     """
     reg = _checks.number("reg", reg, positive=True)
     max_iter = _checks.positive_int("max_iter", max_iter)
-    ot, side = pot(), dense(problem, "entropic_ot", balanced=True)
+    ot, side = require_pot(), dense(problem, "entropic_ot", balanced=True)
     plan, log = ot.sinkhorn(
         side.a, side.b, side.cost, reg, method="sinkhorn_log", numItermax=max_iter, stopThr=1e-9, log=True, warn=False
     )

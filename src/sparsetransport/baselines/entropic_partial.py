@@ -3,7 +3,7 @@
 from .. import _checks
 from ..problem import Problem
 from ..result import Result
-from ._wrap import as_result, dense, pot
+from ._wrap import as_result, dense, require_pot
 from .partial import _part
 
 
@@ -40,7 +40,7 @@ def entropic_partial_ot(problem: Problem, mass: float, reg: float, *, max_iter: 
     """
     reg = _checks.number("reg", reg, positive=True)
     max_iter = _checks.positive_int("max_iter", max_iter)
-    ot, side = pot(), dense(problem, "entropic_partial_ot", balanced=False)
+    ot, side = require_pot(), dense(problem, "entropic_partial_ot", balanced=False)
     plan, log = ot.partial.entropic_partial_wasserstein(
         side.a, side.b, side.cost, reg, m=_part(side, mass), numItermax=max_iter, stopThr=1e-12, log=True
     )

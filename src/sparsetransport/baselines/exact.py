@@ -2,7 +2,7 @@
 
 from ..problem import Problem
 from ..result import Result
-from ._wrap import as_result, dense, pot
+from ._wrap import as_result, dense, require_pot
 
 
 def exact_ot(problem: Problem) -> Result:
@@ -30,6 +30,6 @@ def exact_ot(problem: Problem) -> Result:
     >>> exact_ot(problem).value_linear
     0.25
     """
-    ot, side = pot(), dense(problem, "exact_ot", balanced=True)
+    ot, side = require_pot(), dense(problem, "exact_ot", balanced=True)
     plan, log = ot.emd(side.a, side.b, side.cost, numItermax=10_000_000, log=True)
     return as_result(problem, side.whole(plan), converged=log["warning"] is None)

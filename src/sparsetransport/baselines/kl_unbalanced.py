@@ -3,7 +3,7 @@
 from .. import _checks
 from ..problem import Problem
 from ..result import Result
-from ._wrap import as_result, dense, pot
+from ._wrap import as_result, dense, require_pot
 
 
 def kl_uot(problem: Problem, reg: float, reg_m: float, *, max_iter: int = 10_000) -> Result:
@@ -40,7 +40,7 @@ def kl_uot(problem: Problem, reg: float, reg_m: float, *, max_iter: int = 10_000
     reg = _checks.number("reg", reg, positive=False)
     reg_m = _checks.number("reg_m", reg_m, positive=True)
     max_iter = _checks.positive_int("max_iter", max_iter)
-    ot, side = pot(), dense(problem, "kl_uot", balanced=False)
+    ot, side = require_pot(), dense(problem, "kl_uot", balanced=False)
     if reg > 0.0:
         plan, log = ot.unbalanced.sinkhorn_stabilized_unbalanced(
             side.a, side.b, side.cost, reg, reg_m, reg_type="kl", numItermax=max_iter, stopThr=1e-10, log=True

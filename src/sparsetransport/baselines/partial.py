@@ -3,7 +3,7 @@
 from .. import _checks
 from ..problem import Problem
 from ..result import Result
-from ._wrap import Dense, as_result, dense, pot
+from ._wrap import Dense, as_result, dense, require_pot
 
 
 def partial_ot(problem: Problem, mass: float) -> Result:
@@ -34,7 +34,7 @@ def partial_ot(problem: Problem, mass: float) -> Result:
     array([[0.5, 0. ],
            [0. , 0. ]])
     """
-    ot, side = pot(), dense(problem, "partial_ot", balanced=False)
+    ot, side = require_pot(), dense(problem, "partial_ot", balanced=False)
     plan = ot.partial.partial_wasserstein(side.a, side.b, side.cost, m=_part(side, mass))
     return as_result(problem, side.whole(plan))
 

@@ -7,7 +7,7 @@ from .. import _checks
 from ..matroids import PerColumn
 from ..problem import Problem
 from ..result import Result
-from ._wrap import as_result, dense, pot
+from ._wrap import as_result, dense, require_pot
 from .ssot import ssot
 
 
@@ -47,7 +47,7 @@ def scot(problem: Problem, k: int, reg: float, *, max_iter: int = 5000) -> Resul
     k = _checks.positive_int("k", k)
     reg = _checks.number("reg", reg, positive=True)
     max_iter = _checks.positive_int("max_iter", max_iter)
-    ot, side = pot(), dense(problem, "scot", balanced=True)
+    ot, side = require_pot(), dense(problem, "scot", balanced=True)
     if k >= len(side.rows):  # nothing is forbidden, which POT's projection does not foresee
         return ssot(problem, reg, max_iter=max_iter)
     with redirect_stdout(StringIO()):  # some versions of POT print what their projection does

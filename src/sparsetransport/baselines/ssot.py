@@ -3,7 +3,7 @@
 from .. import _checks
 from ..problem import Problem
 from ..result import Result
-from ._wrap import as_result, dense, pot
+from ._wrap import as_result, dense, require_pot
 
 
 def ssot(problem: Problem, reg: float, *, max_iter: int = 5000) -> Result:
@@ -39,7 +39,7 @@ def ssot(problem: Problem, reg: float, *, max_iter: int = 5000) -> Result:
     """
     reg = _checks.number("reg", reg, positive=True)
     max_iter = _checks.positive_int("max_iter", max_iter)
-    ot, side = pot(), dense(problem, "ssot", balanced=True)
+    ot, side = require_pot(), dense(problem, "ssot", balanced=True)
     plan, log = ot.smooth.smooth_ot_dual(
         side.a, side.b, side.cost, reg, reg_type="l2", stopThr=1e-12, numItermax=max_iter, log=True
     )

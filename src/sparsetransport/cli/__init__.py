@@ -7,6 +7,7 @@ import typer
 
 from .. import __version__
 from . import align, demo, design, info, reproduce, solve
+from .console import quiet_pipe
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(solve.solve)
@@ -20,7 +21,8 @@ app.command()(info.info)
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("MPLBACKEND", "agg")  # pictures go to files
-    app()
+    with quiet_pipe():
+        app()
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,4 +1,4 @@
-"""What all commands share: errors in one sentence, files that appear whole, signs of life, and Ctrl-C at any time."""
+"""What all commands share: errors in one sentence, files that appear whole, signs of life, and an end at any time."""
 
 import os
 import sys
@@ -50,7 +50,7 @@ def plain_errors(debug: bool = False) -> Iterator[None]:
             warnings.simplefilter("always", _checks.SparseTransportWarning)
             warnings.showwarning = tell
             yield
-    except typer.Exit:
+    except (typer.Exit, BrokenPipeError):  # the second is nobody's fault: see quiet_pipe
         raise
     except KeyboardInterrupt:
         say("Interrupted: nothing unfinished is left behind.", "red")
@@ -79,10 +79,25 @@ def explain(error: Exception) -> tuple[str, int]:
 def _leave(code: int) -> None:
     """Exit; at once if a kernel is still at work in the background, which nothing can stop."""
     if any(thread.name == _BACKGROUND for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
+            sys.stderr.flush()
         os._exit(code)
     raise typer.Exit(code)
+
+
+@contextmanager
+def quiet_pipe() -> Iterator[None]:
+    """End without a word, with exit code 1, once nobody reads the output any more, as after ``| head -1``."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, since at the very end Python would complain
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+        sys.exit(1)
 
 
 def in_background(work: Callable[[], _T]) -> _T:

@@ -133,6 +133,14 @@ def _read(
     capacity = read_labelled(supply, what="plants")
     if len(capacity.columns) != 1:
         raise ValueError(f"{supply} must have one column of numbers, it has {len(capacity.columns)}")
+    there = {} if fixed is None else read_pairs(fixed, plants, products)
+    banned = {} if forbidden is None else read_pairs(forbidden, plants, products)
+    for (i, j), line in banned.items():
+        if (i, j) in there:
+            raise ValueError(
+                f"{forbidden}, line {line}, columns 'plant' and 'product': the link of {plants[i]!r} and "
+                f"{products[j]!r} cannot be forbidden, it is fixed by {fixed}, line {there[i, j]}"
+            )
     return Inputs(
         plants,
         products,
@@ -140,8 +148,8 @@ def _read(
         in_order(capacity, plants, 0, profit)[:, 0],
         _scenarios(demand, profits),
         None if held_out is None else _scenarios(held_out, profits),
-        [] if fixed is None else read_pairs(fixed, plants, products),
-        [] if forbidden is None else read_pairs(forbidden, plants, products),
+        list(there),
+        list(banned),
     )
 
 

@@ -98,15 +98,18 @@ def read_labelled(path: Path, *, negative: bool = False, what: str = "rows") -> 
     return Labelled(path, rows, columns, values)
 
 
-def read_pairs(path: Path, plants: Sequence[str], products: Sequence[str]) -> list[tuple[int, int]]:
-    """Links by name, each once: a column ``plant`` and a column ``product``, and others that are left alone."""
+def read_pairs(path: Path, plants: Sequence[str], products: Sequence[str]) -> dict[tuple[int, int], int]:
+    """Links by name, and the line that each is on first.
+
+    The file has a column ``plant`` and a column ``product``; others are left alone.
+    """
     cells = read_cells(path)
     at = []
     for name in ("plant", "product"):
         if name not in cells.header:
             raise ValueError(f"{path} must have a column {name!r}, it has {', '.join(map(repr, cells.header))}")
         at.append(cells.header.index(name))
-    found = []
+    found: dict[tuple[int, int], int] = {}
     for row in range(len(cells.rows)):
         ends = []
         for column, known, what in zip(at, (plants, products), ("plant", "product"), strict=True):
@@ -115,8 +118,8 @@ def read_pairs(path: Path, plants: Sequence[str], products: Sequence[str]) -> li
                 where = f"{path}, line {cells.lines[row]}, column {cells.header[column]!r}"
                 raise ValueError(f"{where}: there is no {what} {name!r} in the profits")
             ends.append(list(known).index(name))
-        found.append((ends[0], ends[1]))
-    return list(dict.fromkeys(found))
+        found.setdefault((ends[0], ends[1]), cells.lines[row])
+    return found
 
 
 def in_order(table: Labelled, names: Sequence[str], axis: int, of: Path) -> Floats:

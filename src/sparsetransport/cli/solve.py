@@ -17,10 +17,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .. import _checks, plotting
-from ..api import METHODS, solve_problem
+from ..api import solve_problem
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
 from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
+from ..options import METHODS
 from ..outer.loop import Callback, Step
 from ..result import Result
 from . import reading, writing

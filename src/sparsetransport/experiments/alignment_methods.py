@@ -14,7 +14,7 @@ import numpy as np
 import sparsetransport as st
 from sparsetransport._checks import Floats
 from sparsetransport.apps.word_alignment import Settings, align_costs, cosines, word_costs
-from sparsetransport.baselines._wrap import pot
+from sparsetransport.baselines import require_pot
 
 from .alignment_scores import Links
 
@@ -109,7 +109,7 @@ def bot(pair: Pair, trial: Trial) -> Floats:
     cost = pair.cost(trial)
     a, b = (np.full(size, 1.0 / size) for size in cost.shape)
     limits = {"numItermax": _ITERATIONS, "stopThr": _TOLERANCE, "warn": False}
-    return np.asarray(pot().bregman.sinkhorn(a, b, cost, trial["epsilon"], **limits))
+    return np.asarray(require_pot().bregman.sinkhorn(a, b, cost, trial["epsilon"], **limits))
 
 
 def partial(pair: Pair, trial: Trial) -> Floats:
@@ -118,7 +118,9 @@ def partial(pair: Pair, trial: Trial) -> Floats:
     a, b = map(np.ones, cost.shape)
     mass = trial["share"] * min(cost.shape)
     limits = {"numItermax": _ITERATIONS, "stopThr": _TOLERANCE}
-    return np.asarray(pot().partial.entropic_partial_wasserstein(a, b, cost, trial["epsilon"], m=mass, **limits))
+    return np.asarray(
+        require_pot().partial.entropic_partial_wasserstein(a, b, cost, trial["epsilon"], m=mass, **limits)
+    )
 
 
 def kl_uot(pair: Pair, trial: Trial) -> Floats:
@@ -126,7 +128,9 @@ def kl_uot(pair: Pair, trial: Trial) -> Floats:
     cost = pair.cost(trial)
     a, b = map(np.ones, cost.shape)
     limits = {"numItermax": _ITERATIONS, "stopThr": _TOLERANCE}
-    found = pot().unbalanced.sinkhorn_stabilized_unbalanced(a, b, cost, trial["epsilon"], trial["rho"], **limits)
+    found = require_pot().unbalanced.sinkhorn_stabilized_unbalanced(
+        a, b, cost, trial["epsilon"], trial["rho"], **limits
+    )
     return np.asarray(found)
 
 
@@ -134,7 +138,7 @@ def ssot(pair: Pair, trial: Trial) -> Floats:
     """Balanced OT with a quadratic term."""
     cost = pair.cost(trial)
     a, b = (np.full(size, 1.0 / size) for size in cost.shape)
-    return np.asarray(pot().smooth.smooth_ot_dual(a, b, cost, trial["rho"], stopThr=_TOLERANCE, numItermax=200))
+    return np.asarray(require_pot().smooth.smooth_ot_dual(a, b, cost, trial["rho"], stopThr=_TOLERANCE, numItermax=200))
 
 
 def mmd_uot(pair: Pair, trial: Trial) -> Floats:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from ..baselines import algorithm_1, gsot
 from . import flexibility
 from .cifar import MissingDataError
 from .flexibility import Market
+from .replication import Place, judge
 from .report import Progress, Quiet, Report, Table, command
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ PAPER: dict[str, list[tuple[float, float]]] = {  # mean and standard deviation a
     "Algorithm 1, ε = 0.001": [(0.167, 0.017), (0.238, 0.021), (0.286, 0.017)],
     "Algorithm 1, ε = 0.0001": [(0.147, 0.018), (0.240, 0.015), (0.274, 0.008)],
 }
+PAPER_RUNS = 5  # that its means and deviations are of
+FULL_RUNS = 25  # of the published protocol with --full
 PAPER_LINKS = (1.0, 1.75, 2.5)  # links of the paper's tables, for one plant
 PAPER_SECONDS: dict[str, list[float]] = {
     GSOT: [17.69, 20.09, 23.00],
@@ -82,7 +86,8 @@ def run(
         A folder with ``real_process_flexibility.csv``; ``$SPARSETRANSPORT_DATA`` by default. Without it the table of
         the real data is left out.
     full : bool
-        Makes no difference: the default is the paper's size.
+        Run the published protocol with 25 seeds instead of five before it is compared with the paper's numbers. All
+        else is the paper's size anyway.
     seed : int
         The first of the seeds of the demand.
     progress : Progress, optional
@@ -97,7 +102,7 @@ def run(
     begin = time.perf_counter()
     progress.step("compiling")
     _measure([flexibility.synthetic(0, size=12)], (12, 24), max_iter=2, gsot_iter=2)
-    report = Report(NAME, command(NAME, seed=seed), seed)
+    report = Report(NAME, command(NAME, full=full, seed=seed), seed)
     counts = tuple(round(share * size) for share in PAPER_LINKS)
     budgets = (counts[0], counts[1], 2 * size, counts[2])
     same_size = size == 100 and max_iter == 1000 and gsot_iter == 300
@@ -120,7 +125,13 @@ def run(
         report.tables.append(_profits(title, cells, budgets, counts, paper))
     report.tables.append(_seconds(found[True, False], counts, budgets, PAPER_SECONDS if same_size else {}))
     report.figures["profit.png"] = _picture(found[True, False], found[False, False], budgets)
-    _claims(report, found, counts, budgets, same_size)
+    if same_size and seeds > 1:
+        more = range(seed + seeds, seed + FULL_RUNS) if full else range(0)
+        started = time.perf_counter()
+        again = _published(more, counts, size=size, max_iter=max_iter, gsot_iter=gsot_iter, progress=progress)
+        report.times["more seeds as published"] = time.perf_counter() - started
+        _compare_with_paper(report, _joined(found[True, True], again, counts), counts)
+    _claims(report, found, counts, budgets)
     _real(report, data, seed, seeds, max_iter, gsot_iter, progress)
     report.notes += _NOTES
     report.times["all"] = time.perf_counter() - begin
@@ -159,6 +170,33 @@ def _measure(
             seconds, network = _timed(partial(design, market.profit, market.supply, market.train, count))
             judge.note(DESIGN, count, network.links, seconds)
     return cells
+
+
+def _published(
+    seeds: Sequence[int], counts: Sequence[int], *, size: int, max_iter: int, gsot_iter: int, progress: Progress
+) -> Cells:
+    """The methods that the paper has numbers of, by its protocol, on more seeds."""
+    cells: Cells = {}
+    for seed in seeds:
+        progress.step(f"as published, seed {seed}")
+        market = flexibility.synthetic(seed, size=size).as_published()
+        judge = _Judge(market, cells)
+        group = gsot(_problems(market), max(counts), max_iter=gsot_iter)
+        for count in counts:
+            judge.note(GSOT, count, group.links[:count])
+            for name, eps in ({OMP: None} | EPS).items():
+                judge.note(name, count, _split(market, count, eps, max_iter))
+    return cells
+
+
+def _joined(first: Cells, second: Cells, counts: Sequence[int]) -> Cells:
+    """The runs of both, of the methods and for the links that the paper has numbers of."""
+    joined: Cells = {}
+    for method in PAPER:
+        for count in counts:
+            parts = [cells[method, count] for cells in (first, second) if (method, count) in cells]
+            joined[method, count] = Cell(*(list(chain(*lists)) for lists in zip(*parts, strict=True)))
+    return joined
 
 
 class _Judge:
@@ -251,15 +289,9 @@ def _seconds(cells: Cells, counts: Sequence[int], budgets: Sequence[int], paper:
 
 
 def _claims(
-    report: Report,
-    found: dict[tuple[bool, bool], Cells],
-    counts: Sequence[int],
-    budgets: Sequence[int],
-    same_size: bool,
+    report: Report, found: dict[tuple[bool, bool], Cells], counts: Sequence[int], budgets: Sequence[int]
 ) -> None:
-    """What was to be shown."""
-    if same_size:
-        _claim_published(report, found[True, True], counts)
+    """What was to be shown of our own methods."""
     cells = found[True, False]
     for method in (SHARED, DESIGN):
         share = {count: float(np.mean(cells[method, count].shares)) for count in budgets}
@@ -282,25 +314,15 @@ def _claims(
     report.claim(f"{text} ({', '.join(f'{ratio:.0f}' for ratio in ratios)} times)", min(ratios) >= GOAL)
 
 
-def _claim_published(report: Report, cells: Cells, counts: Sequence[int]) -> None:
-    """The paper's numbers, within a standard deviation."""
-    outside, beyond = [], []
-    for method, numbers in PAPER.items():
-        for count, (mean, deviation) in zip(counts, numbers, strict=True):
-            profits = cells[method, count].profits
-            off = abs(float(np.mean(profits)) - mean)
-            if off > deviation + 5e-4:  # the paper's numbers are rounded
-                outside.append(f"{method} at l = {count}: {np.mean(profits):.4f} for {mean:.3f} ± {deviation:.3f}")
-            if off > max(deviation, _deviation(profits)) + 5e-4:
-                beyond.append(f"{method} at l = {count}")
-    places = sum(map(len, PAPER.values()))
-    text = f"the published protocol gives the paper's numbers within one standard deviation in all {places} places"
-    detail = (
-        f"in {places - len(outside)} within the paper's, in {places - len(beyond)} within the larger of its and ours"
-    )
-    report.claim(f"{text} ({detail})", not outside)
-    if outside:
-        report.notes.append(f"Outside the paper's own standard deviation: {'; '.join(outside)}.")
+def _compare_with_paper(report: Report, cells: Cells, counts: Sequence[int]) -> None:
+    """Are the paper's numbers those of its protocol?"""
+    places = [
+        Place(f"{method}, l = {count}", mean, deviation, PAPER_RUNS, cells[method, count].profits)
+        for method, numbers in PAPER.items()
+        for count, (mean, deviation) in zip(counts, numbers, strict=True)
+    ]
+    judge(report, "the published protocol", places)
+    report.notes.append("A deviation of 0.001 may be one of 0.0005 or of 0.0015, so that GSOT's tests are rough.")
 
 
 def _real(

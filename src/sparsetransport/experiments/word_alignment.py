@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparsetransport._checks import Floats
-from sparsetransport.apps.encoders import _is_installed, cache_folder
+from sparsetransport.apps.models import cache_folder, is_installed
 from sparsetransport.apps.word_alignment import DEFAULTS, WordAligner
-from sparsetransport.baselines._wrap import pot
+from sparsetransport.baselines import require_pot
 
 from . import multimwa
 from .alignment_methods import METHODS, OURS, THRESHOLDS, TRIALS, Method, Pair, Trial, mutual_argmax, partial, settings
@@ -69,9 +69,9 @@ class Outcome(NamedTuple):
 def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Report:
     """Tune every method on dev and score it on test; with ``full`` also with the smaller encoder, all-MiniLM-L6-v2."""
     examples = {split: multimwa.load(data, split) for split in multimwa.SPLITS}
-    pot()  # an error now, not after the encoding
+    require_pot()  # an error now, not after the encoding
     report = Report("word-alignment", command("word-alignment", full=full, seed=seed), seed)
-    best = "mpnet" if _is_installed("mpnet") else "minilm"
+    best = "mpnet" if is_installed("mpnet") else "minilm"
     for name in [best, "minilm"] if full and best != "minilm" else [best]:
         aligner = WordAligner(name, cache=cache_folder() / "encodings")
         dev, test = (read(examples[split], aligner, f"{name}, {split}", progress) for split in multimwa.SPLITS)

@@ -17,6 +17,7 @@ Ints = NDArray[np.int64]
 
 MATRIX, SQEUCLIDEAN, EUCLIDEAN, COSINE = 0, 1, 2, 3
 DELTA, DENSE, RBF, IMQ, IMQ_V2 = 0, 1, 2, 3, 4
+CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from the differences
 BLOCK = 64  # rows of a lazy cost that exist at one time
 
 
@@ -46,11 +47,20 @@ class Gram(NamedTuple):
 
 
 @small_kernel
-def _cost_value(kind: int, scale: float, product: float) -> float:
-    if kind == COSINE:
-        return (1.0 - product) * scale
-    value = max(product, 0.0)
-    return (math.sqrt(value) if kind == EUCLIDEAN else value) * scale
+def _is_close(cost: Cost, i: int, j: int, product: float) -> bool:
+    """Is so little left of the terms of ``|x|^2 - 2xy + |y|^2`` that rounding shows?"""
+    d = cost.y.shape[0]
+    return product < CLOSE * (cost.x[i, d - 2] + cost.y[d - 1, j])
+
+
+@small_kernel
+def _square(cost: Cost, i: int, j: int) -> float:
+    """The squared distance from the differences: exactly zero for equal points."""
+    square = 0.0
+    for k in range(cost.y.shape[0] - 2):
+        difference = 0.5 * cost.x[i, k] + cost.y[k, j]
+        square += difference * difference
+    return square
 
 
 @kernel
@@ -60,8 +70,20 @@ def cost_block(cost: Cost, first: int, last: int) -> Floats:
         return cost.matrix[first:last]
     block = np.dot(cost.x[first:last], cost.y)
     for i in range(block.shape[0]):
-        for j in range(block.shape[1]):
-            block[i, j] = _cost_value(cost.kind, cost.scale, block[i, j])
+        row = block[i]
+        if cost.kind == COSINE:
+            for j in range(row.size):
+                row[j] = (1.0 - row[j]) * cost.scale
+            continue
+        close = 0
+        for j in range(row.size):  # apart from what follows, so that it vectorises
+            close += _is_close(cost, first + i, j, row[j])
+        if close > 0:
+            for j in range(row.size):
+                if _is_close(cost, first + i, j, row[j]):
+                    row[j] = _square(cost, first + i, j)
+        for j in range(row.size):
+            row[j] = (math.sqrt(row[j]) if cost.kind == EUCLIDEAN else row[j]) * cost.scale
     return block
 
 
@@ -73,7 +95,11 @@ def cost_entry(cost: Cost, i: int, j: int) -> float:
     product = 0.0
     for k in range(cost.x.shape[1]):
         product += cost.x[i, k] * cost.y[k, j]
-    return _cost_value(cost.kind, cost.scale, product)
+    if cost.kind == COSINE:
+        return (1.0 - product) * cost.scale
+    if _is_close(cost, i, j, product):
+        product = _square(cost, i, j)
+    return (math.sqrt(product) if cost.kind == EUCLIDEAN else product) * cost.scale
 
 
 @kernel

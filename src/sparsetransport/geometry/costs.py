@@ -10,21 +10,11 @@ from . import _entries
 
 METRICS = {"sqeuclidean": _entries.SQEUCLIDEAN, "euclidean": _entries.EUCLIDEAN, "cosine": _entries.COSINE}
 _NO_MATRIX = np.zeros((0, 0))
-_CHUNK = 4096
 
 
 def squared_distances(x: Floats, y: Floats) -> Floats:
     """All squared Euclidean distances, exact where two points are equal."""
-    cost = lazy_cost(x, y, "sqeuclidean")
-    square = np.maximum(cost.x @ cost.y, 0.0)
-    # The expansion |x|² - 2xy + |y|² cancels for close points: redo those from the differences.
-    scale = cost.x[:, -2].max(initial=0.0) + cost.y[-1].max(initial=0.0)
-    close = np.argwhere(square < 1e-6 * scale)
-    for first in range(0, len(close), _CHUNK):
-        i, j = close[first : first + _CHUNK].T
-        difference = x[i] - y[j]
-        square[i, j] = np.einsum("kd,kd->k", difference, difference)
-    return square
+    return _entries.cost_block(lazy_cost(x, y, "sqeuclidean"), 0, len(x))
 
 
 def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
@@ -65,14 +55,8 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool 
            [0.   , 0.444]])
     """
     x, y = points(x, y)
-    kind = _checks.choice("metric", metric, METRICS)
-    if kind == _entries.COSINE:
-        cost = lazy_cost(x, y, metric)
-        matrix = 1.0 - cost.x @ cost.y
-    else:
-        matrix = squared_distances(x, y)
-        if kind == _entries.EUCLIDEAN:
-            np.sqrt(matrix, out=matrix)
+    _checks.choice("metric", metric, METRICS)
+    matrix = _entries.cost_block(lazy_cost(x, y, metric), 0, len(x))
     largest = matrix.max()
     return matrix / largest if normalize and largest > 0.0 else matrix
 

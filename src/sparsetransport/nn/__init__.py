@@ -8,9 +8,10 @@ try:
 except ImportError:
     raise ImportError("sparsetransport.nn needs PyTorch: pip install sparsetransport[torch]") from None
 
-from .autograd import SparseTransportLoss, Transport, sparse_transport
+from .autograd import Transport, sparse_transport
 from .baseline_routers import EntropicRouter, KLRouter, MMDRouter, SCOTRouter, SSOTRouter
 from .geometry import cost_matrix, gram_matrix
+from .loss import SparseTransportLoss
 from .moe import SparseMoE
 from .router import NoisyTopKRouter, Router, Routing, SparseTransportRouter, TopKRouter
 

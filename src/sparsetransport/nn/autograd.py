@@ -1,19 +1,16 @@
 """Plans and values through which gradients flow."""
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from .. import _checks
 from ..api import solve_problem
 from ..geometry.kernels import Delta
 from ..matroids import Matroid
 from ..problem import Problem
 from ..result import Result
-from .geometry import cost_matrix, gram_matrix
 
 _THREADS = 8
 
@@ -104,7 +101,7 @@ def solve_tensors(
     sides = _Sides.of(C, a, b, kernels)
     given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
     many = len(sides.cost)
-    starts = start if isinstance(start, list) and len(start) == many and _is_results(start) else [start] * many
+    starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
 
     def solve_one(which: int) -> tuple[Problem, Result]:
         problem = Problem.from_matrices(*(_numpy(x, which) for x in sides[:3]), kernels=sides.kernels(which), **given)
@@ -124,7 +121,8 @@ def solve_tensors(
     return outcome, [result for _, result in solved]
 
 
-def _is_results(start: list[Any]) -> bool:
+def is_results(start: list[Any]) -> bool:
+    """Is this a start for every problem of a batch?"""
     return all(isinstance(each, Result) for each in start)
 
 
@@ -141,7 +139,7 @@ class _Sides(NamedTuple):
     @classmethod
     def of(cls, C: Tensor, a: Tensor | None, b: Tensor | None, kernels: Any) -> "_Sides":
         """Checked: shapes that fit each other, real numbers."""
-        _require_tensor("C", C)
+        require_tensor("C", C)
         if C.ndim < 2:
             raise ValueError(f"C must have at least 2 dimensions, got shape {tuple(C.shape)}")
         if 0 in C.shape:
@@ -160,7 +158,7 @@ class _Sides(NamedTuple):
             if part is None:
                 ready.append(None)
                 continue
-            _require_tensor(name, part)
+            require_tensor(name, part)
             lead = tuple(part.shape[: part.ndim - len(shape)])
             if tuple(part.shape[part.ndim - len(shape) :]) != shape or lead not in ((), tuple(C.shape[:-2])):
                 shown = ", ".join(map(str, [*C.shape[:-2], *shape]))
@@ -207,7 +205,8 @@ def _ridge(gram: Tensor) -> Tensor:
     return size * rounding * scale * torch.eye(size, dtype=torch.float64)
 
 
-def _require_tensor(name: str, value: Any) -> None:
+def require_tensor(name: str, value: Any) -> None:
+    """See that an input is a tensor of real numbers."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
     if value.is_complex() or value.dtype == torch.bool:
@@ -339,111 +338,3 @@ def _solve_hessian(support: _Support, gram_a: Tensor | None, gram_b: Tensor | No
         return torch.cholesky_solve(right[:, None], factor)[:, 0]
     pseudo: Tensor = torch.linalg.pinv(hessian, hermitian=True)
     return pseudo @ right
-
-
-class SparseTransportLoss(torch.nn.Module):
-    r"""The value of transport with a budget between two clouds of points, as a loss.
-
-    Gradients reach the points through the costs and through the Gram matrices, and the masses.
-
-    Parameters
-    ----------
-    budget : int, Matroid or None
-        As in ``solve``; None: the exact optimum without a budget.
-    kernel : kernel, name, rule, or a pair of them
-        What marginal errors are measured with. A bandwidth that a rule finds is held fixed in the gradient.
-    unbalanced : float, pair of floats, or "auto"
-        λ.
-    reg : float
-        λ₂.
-    cost : {"sqeuclidean", "euclidean", "cosine"}
-        The cost of moving a unit of mass.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the values of a batch.
-    fixed_kernel : bool
-        No gradient through the Gram matrices, for kernels narrower than the steps that are to be taken.
-    warm_start : bool
-        Begin each solve with the support of the one before, for points that move little between calls.
-    **options
-        ``method``, ``gap_tol`` and everything else as in ``solve``.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from sparsetransport import nn
-    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0]], requires_grad=True)
-    >>> y = torch.tensor([[0.0, 1.0], [1.0, 1.0]])
-    >>> loss = nn.SparseTransportLoss(budget=2, unbalanced=50.0, fixed_kernel=True)(x, y)
-    >>> loss.backward()
-    >>> x.grad.round(decimals=1)
-    tensor([[ 0., -1.],
-            [ 0., -1.]])
-    """
-
-    def __init__(
-        self,
-        budget: int | Matroid | None = None,
-        kernel: Any = "median",
-        unbalanced: Any = 1.0,
-        reg: float = 0.0,
-        *,
-        cost: str = "sqeuclidean",
-        reduction: str = "mean",
-        fixed_kernel: bool = False,
-        warm_start: bool = False,
-        **options: Any,
-    ) -> None:
-        super().__init__()
-        _checks.choice("reduction", reduction, dict.fromkeys(("mean", "sum", "none")))
-        self.budget, self.kernel, self.unbalanced, self.reg = budget, kernel, unbalanced, reg
-        self.cost, self.reduction, self.options = cost, reduction, options
-        self.fixed_kernel, self.warm_start = fixed_kernel, warm_start
-        self._last: list[Result] = []
-
-    def extra_repr(self) -> str:
-        """What the module was made with."""
-        return f"budget={self.budget}, kernel={self.kernel}, unbalanced={self.unbalanced}, reg={self.reg}"
-
-    def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
-        """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones."""
-        for name, points in (("x", x), ("y", y)):
-            _require_tensor(name, points)
-            if points.ndim < 2:
-                raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
-        if x.shape[-1] != y.shape[-1]:
-            raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
-        dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
-        with torch.autocast(x.device.type, enabled=False):
-            x, y = x.double(), y.double()
-            costs = cost_matrix(x, y, self.cost)
-            kernels = self._grams(x, y)
-        start: Any = self._last if self.warm_start and self._fits(costs) else self.options.get("start")
-        outcome, results = solve_tensors(
-            costs,
-            a,
-            b,
-            kernels,
-            unbalanced=self.unbalanced,
-            reg=self.reg,
-            budget=self.budget,
-            start=start,
-            **{name: value for name, value in self.options.items() if name != "start"},
-        )
-        if self.warm_start:
-            self._last = results
-        value = outcome.value.to(dtype)
-        if self.reduction == "none":
-            return value
-        return value.mean() if self.reduction == "mean" else value.sum()
-
-    def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
-        pair = self.kernel if isinstance(self.kernel, list | tuple) else (self.kernel, self.kernel)
-        grams = [gram_matrix(kernel, points) for kernel, points in zip(pair, (x, y), strict=True)]
-        return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
-
-    def _fits(self, costs: Tensor) -> bool:
-        """Were the last problems of this number and shape?"""
-        many = costs[..., 0, 0].numel()
-        return len(self._last) == many and all(
-            result.sparse_plan.shape == tuple(costs.shape[-2:]) for result in self._last
-        )

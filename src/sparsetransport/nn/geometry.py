@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from .. import _checks
+from ..geometry.costs import METRICS
 from ..geometry.kernels import IMQ, RBF, Delta, IMQv2, as_kernel
 
-_METRICS = {"sqeuclidean": None, "euclidean": None, "cosine": None}
 _SAMPLE = 2000  # a bandwidth rule looks at no more points than this
 
 
@@ -43,7 +43,7 @@ def cost_matrix(x: Tensor, y: Tensor, metric: str = "sqeuclidean") -> Tensor:
     tensor([[1., 9.],
             [0., 4.]])
     """
-    _checks.choice("metric", metric, _METRICS)
+    _checks.choice("metric", metric, METRICS)
     if metric == "cosine":
         return 1.0 - torch.nn.functional.normalize(x, dim=-1) @ torch.nn.functional.normalize(y, dim=-1).mT
     square = squared_distances(x, y)

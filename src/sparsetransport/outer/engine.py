@@ -189,21 +189,54 @@ def reverse_support(problem: Problem, limits: Limits, full: Outcome) -> list[Pai
     downdated after each deletion. OMP commits early where the budget is tight, and swaps cannot repair that; this
     can.
     """
-    hessian = problem.hessian(full.rows, full.cols, full.rows, full.cols)
-    inverse = np.asarray(np.linalg.pinv(hessian, hermitian=True), np.float64)
+    inverse = _inverse(problem.hessian(full.rows, full.cols, full.rows, full.cols))
     used = capacity.used_capacity(full.rows, full.cols, limits.labels, len(limits.groups))
-    kept = _shrink(inverse, full.mass.copy(), full.rows, full.cols, limits.flat - used, limits.labels)
-    return [(int(full.rows[k]), int(full.cols[k])) for k in kept]
+    kept, size, mass, left = np.arange(len(full.mass)), np.array([len(full.mass)]), full.mass.copy(), limits.flat - used
+    while not _shrink(inverse, mass, full.rows, full.cols, left, limits.labels, kept, size, CHUNK):
+        pass  # between two calls Ctrl-C works
+    return [(int(full.rows[k]), int(full.cols[k])) for k in kept[: size[0]]]
+
+
+def _inverse(hessian: Floats) -> Floats:
+    """The inverse, some columns at a time so that Ctrl-C works; the pseudo-inverse if rows depend on others."""
+    from scipy.linalg import cho_solve
+
+    try:
+        lower = np.linalg.cholesky(hessian)
+    except np.linalg.LinAlgError:
+        lower = np.zeros_like(hessian)
+    if (np.diagonal(lower) ** 2 <= _SOUND * np.diagonal(hessian)).any():
+        return np.asarray(np.linalg.pinv(hessian, hermitian=True), np.float64)
+    size = len(hessian)
+    width = max(int(CHUNK / max(size, 1) ** 2), 1)
+    inverse = np.empty_like(hessian)
+    for first in range(0, size, width):
+        unit = np.eye(size, min(width, size - first), -first)
+        inverse[:, first : first + width] = cho_solve((lower, True), unit, check_finite=False)
+    return inverse
 
 
 @kernel
-def _shrink(inverse: Floats, mass: Floats, rows: Ints, cols: Ints, left: Ints, labels: NDArray[np.int32]) -> Ints:
-    """Positions that stay when entries are deleted, the least missed first, until no capacity is below zero."""
-    size = mass.size
-    kept = np.arange(size)
-    while True:
+def _shrink(
+    inverse: Floats,
+    mass: Floats,
+    rows: Ints,
+    cols: Ints,
+    left: Ints,
+    labels: NDArray[np.int32],
+    kept: Ints,
+    size: Ints,
+    limit: float,
+) -> bool:
+    """Delete entries, the least missed first, until no capacity is below zero (True) or the limit is reached (False).
+
+    ``kept[: size[0]]`` are the positions that stay; ``limit`` is in operations.
+    """
+    effort = 0.0
+    while effort <= limit:
+        count = size[0]
         least, position = np.inf, -1
-        for k in range(size):
+        for k in range(count):
             t = kept[k]
             if mass[t] > 0.0 and not capacity.is_over(left, labels, rows[t], cols[t]):
                 continue
@@ -211,16 +244,19 @@ def _shrink(inverse: Floats, mass: Floats, rows: Ints, cols: Ints, left: Ints, l
             if loss < least:
                 least, position = loss, k
         if position < 0:
-            return kept[:size]
+            return True
         t = kept[position]
         capacity.count(left, labels, rows[t], cols[t], 1)
-        size -= 1
-        kept[position] = kept[size]
+        count -= 1
+        kept[position] = kept[count]
+        size[0] = count
         share = mass[t] / inverse[t, t]
-        for k in range(size):
+        for k in range(count):
             mass[kept[k]] -= inverse[kept[k], t] * share
-        for k in range(size):
+        for k in range(count):
             i = kept[k]
             factor = inverse[i, t] / inverse[t, t]
-            for h in range(size):
+            for h in range(count):
                 inverse[i, kept[h]] -= factor * inverse[t, kept[h]]
+        effort += 2.0 * count * count
+    return False

@@ -201,9 +201,9 @@ def design(
     links : int
         How many links there may be.
     fixed : list of pairs, optional
-        Links that are there already, as plant and product; they stay.
+        Links that are there already, as plant and product; they stay, whatever they earn.
     forbidden : list of pairs, or bool array of shape (m, n), optional
-        Links that cannot be built.
+        Links that cannot be built; none of them may be fixed.
     max_per_plant, max_per_product : int or list of int, optional
         How many links a plant or a product may have, those that are there included; one number for all or one each.
     count_fixed : bool
@@ -308,7 +308,11 @@ def _task(
     rates, capacity, demand = market(profit, supply, demand_scenarios)
     shape = rates.shape
     there = pairs("fixed", [] if fixed is None else fixed, shape)
-    allowed = _allowed(rates, forbidden)
+    banned = _banned(forbidden, shape)
+    for i, j in there.tolist():
+        if banned[i, j]:
+            raise ValueError(f"fixed and forbidden must not share a link, got {(i, j)} in both")
+    allowed = (rates > 0.0) & ~banned
     allowed[there[:, 0], there[:, 1]] = True
     wanted = _checks.positive_int("links", links)
     if count_fixed and wanted < len(there):
@@ -340,19 +344,17 @@ def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:
     return np.minimum(limits, most)
 
 
-def _allowed(rates: Floats, forbidden: Any) -> NDArray[np.bool_]:
-    """Which links may be built: those that earn something and are not forbidden."""
-    allowed = rates > 0.0
-    if forbidden is None:
-        return allowed
-    array = np.asarray(forbidden)
-    if array.dtype == bool:
-        if array.shape != rates.shape:
-            raise ValueError(f"forbidden must have the shape of profit, {rates.shape}, got {array.shape}")
-        return np.asarray(allowed & ~array)
-    out = pairs("forbidden", forbidden, (rates.shape[0], rates.shape[1]))
-    allowed[out[:, 0], out[:, 1]] = False
-    return allowed
+def _banned(forbidden: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Which links cannot be built, from a mask or from pairs."""
+    if forbidden is not None and np.asarray(forbidden).dtype == bool:
+        mask = np.asarray(forbidden)
+        if mask.shape != shape:
+            raise ValueError(f"forbidden must have the shape of profit, {shape}, got {mask.shape}")
+        return mask
+    out = pairs("forbidden", [] if forbidden is None else forbidden, shape)
+    mask = np.zeros(shape, bool)
+    mask[out[:, 0], out[:, 1]] = True
+    return mask
 
 
 def _held_out(held_out: Any, products: int) -> Floats:

@@ -165,27 +165,12 @@ def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Flo
 
 def scenario_weights(weights: Any, count: int) -> Floats:
     """A weight for each scenario; together they are one."""
-    if weights is None:
-        return np.full(count, 1.0 / count)
-    array = _checks.real_array("weights", weights, ndim=1)
-    if len(array) != count:
-        raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
-    if array.min() <= 0.0:
-        raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
+    array = _checks.weights(weights, count)
     return np.asarray(array / array.sum())
 
 
 def pairs(name: str, links: Any, shape: tuple[int, int]) -> Ints:
     """Links as an array of plants and products, each once and all of them there."""
-    array = np.asarray(links)
-    if not array.size:
-        return np.zeros((0, 2), np.int64)
-    if array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2:
-        raise TypeError(f"{name} must be pairs of plant and product, got dtype {array.dtype} and shape {array.shape}")
-    bad = (array < 0).any(axis=1) | (array >= np.array(shape)).any(axis=1)
-    if bad.any():
-        raise ValueError(
-            f"{name} must be pairs of one of {shape[0]} plants and one of {shape[1]} products, "
-            f"got {tuple(array[bad][0].tolist())}"
-        )
-    return np.array(list(dict.fromkeys(map(tuple, array.tolist()))), np.int64)
+    found = _checks.pairs(name, links, "pairs of plant and product")
+    _checks.inside(name, found, shape, f"pairs of one of {shape[0]} plants and one of {shape[1]} products")
+    return np.array(found, np.int64).reshape(-1, 2)

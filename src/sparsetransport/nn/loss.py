@@ -1,0 +1,141 @@
+"""Transport with a budget as a loss between clouds of points."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _checks
+from ..geometry.costs import METRICS
+from ..geometry.kernels import as_kernel
+from ..matroids import Matroid
+from ..options import Options
+from ..problem import weights_of
+from ..result import Result
+from .autograd import is_results, require_tensor, solve_tensors
+from .geometry import cost_matrix, gram_matrix
+
+
+class SparseTransportLoss(torch.nn.Module):
+    r"""The value of transport with a budget between two clouds of points, as a loss.
+
+    Gradients reach the points through the costs and through the Gram matrices, and the masses.
+
+    Parameters
+    ----------
+    budget : int, Matroid or None
+        As in ``solve``; None: the exact optimum without a budget.
+    kernel : kernel, name, rule, or a pair of them
+        What marginal errors are measured with. A bandwidth that a rule finds is held fixed in the gradient.
+    unbalanced : float, pair of floats, or "auto"
+        λ.
+    reg : float
+        λ₂.
+    cost : {"sqeuclidean", "euclidean", "cosine"}
+        The cost of moving a unit of mass.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the values of a batch.
+    fixed_kernel : bool
+        No gradient through the Gram matrices, for kernels narrower than the steps that are to be taken.
+    warm_start : bool
+        Begin each solve with the support of the one before, for points that move little between calls.
+    **options
+        ``method``, ``gap_tol`` and everything else as in ``solve``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from sparsetransport import nn
+    >>> x = torch.tensor([[0.0, 0.0], [1.0, 0.0]], requires_grad=True)
+    >>> y = torch.tensor([[0.0, 1.0], [1.0, 1.0]])
+    >>> loss = nn.SparseTransportLoss(budget=2, unbalanced=50.0, fixed_kernel=True)(x, y)
+    >>> loss.backward()
+    >>> x.grad.round(decimals=1)
+    tensor([[ 0., -1.],
+            [ 0., -1.]])
+    """
+
+    def __init__(
+        self,
+        budget: int | Matroid | None = None,
+        kernel: Any = "median",
+        unbalanced: Any = 1.0,
+        reg: float = 0.0,
+        *,
+        cost: str = "sqeuclidean",
+        reduction: str = "mean",
+        fixed_kernel: bool = False,
+        warm_start: bool = False,
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        _checks.choice("reduction", reduction, dict.fromkeys(("mean", "sum", "none")))
+        _checks.choice("cost", cost, METRICS)
+        for each in _kernel_pair(kernel):
+            as_kernel("kernel", each)
+        weights_of(unbalanced)
+        _checks.number("reg", reg, positive=False)
+        start = options.get("start")
+        many = isinstance(start, list) and is_results(start)  # one for every problem of a batch
+        Options.checked(budget=budget, **options | ({"start": None} if many else {}))
+        self.budget, self.kernel, self.unbalanced, self.reg = budget, kernel, unbalanced, reg
+        self.cost, self.reduction, self.options = cost, reduction, options
+        self.fixed_kernel, self.warm_start = fixed_kernel, warm_start
+        self._last: list[Result] = []
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"budget={self.budget}, kernel={self.kernel}, unbalanced={self.unbalanced}, reg={self.reg}"
+
+    def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
+        """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones."""
+        for name, points in (("x", x), ("y", y)):
+            require_tensor(name, points)
+            if points.ndim < 2:
+                raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
+        if x.shape[-1] != y.shape[-1]:
+            raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
+        dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+        with torch.autocast(x.device.type, enabled=False):
+            x, y = x.double(), y.double()
+            costs = cost_matrix(x, y, self.cost)
+            kernels = self._grams(x, y)
+        start: Any = self._last if self.warm_start and self._fits(costs) else self.options.get("start")
+        outcome, results = solve_tensors(
+            costs,
+            a,
+            b,
+            kernels,
+            unbalanced=self.unbalanced,
+            reg=self.reg,
+            budget=self.budget,
+            start=start,
+            **{name: value for name, value in self.options.items() if name != "start"},
+        )
+        if self.warm_start:
+            self._last = results
+        value = outcome.value.to(dtype)
+        if self.reduction == "none":
+            return value
+        return value.mean() if self.reduction == "mean" else value.sum()
+
+    def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
+        grams = [gram_matrix(kernel, points) for kernel, points in zip(_kernel_pair(self.kernel), (x, y), strict=True)]
+        return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
+
+    def _fits(self, costs: Tensor) -> bool:
+        """Were the last problems of this number and shape?"""
+        many = costs[..., 0, 0].numel()
+        return len(self._last) == many and all(
+            result.sparse_plan.shape == tuple(costs.shape[-2:]) for result in self._last
+        )
+
+
+def _kernel_pair(kernel: Any) -> tuple[Any, Any]:
+    """One kernel for both sides, or one each."""
+    if not isinstance(kernel, list | tuple):
+        return kernel, kernel
+    if len(kernel) != 2:
+        raise ValueError(f"kernel must be one for both sides or a pair, got {len(kernel)} of them")
+    return kernel[0], kernel[1]

@@ -1,0 +1,114 @@
+"""What a solve is told, checked before any work: the options of `solve` and what to begin with."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _checks
+from ._checks import Floats
+from .inner.solvers import SOLVERS, ActiveSet
+from .matroids import Counting, Matroid, Pair, as_matroid
+from .outer.greedy import Greedy
+from .outer.loop import Callback, Rule
+from .outer.omp import OMP
+from .outer.residual import Residual, ResidualGreedy
+from .outer.stochastic import StochasticOMP
+from .result import Result
+
+METHODS: dict[str, type[Rule]] = {
+    "omp": OMP,
+    "stochastic": StochasticOMP,
+    "residual": Residual,
+    "greedy": Greedy,
+    "residual-greedy": ResidualGreedy,
+}
+_STARTS = "a Result, a plan of floats or a list of pairs of ints"
+
+
+class Start(NamedTuple):
+    """What a solve begins with: pairs, their masses if these are known, and the shape of the plan if it was one."""
+
+    pairs: list[Pair]
+    mass: Floats | None = None
+    shape: tuple[int, int] | None = None
+
+
+class Options(NamedTuple):
+    """The options of a solve, checked before any work."""
+
+    matroid: Matroid | None
+    rule: Rule
+    solver: Any
+    reclaim: bool
+    polish: bool
+    gap_tol: float | None
+    start: Start
+    callback: Callback | None
+    rng: np.random.Generator
+    tol: float
+    max_iter: int | None
+
+    @classmethod
+    def checked(
+        cls,
+        *,
+        budget: int | Matroid | None = None,
+        method: str | Rule = "omp",
+        inner: str = "active_set",
+        reclaim: bool = True,
+        polish: bool | None = None,
+        gap_tol: float | None = None,
+        start: Any = None,
+        callback: Callback | None = None,
+        rng: Any = None,
+        tol: float | None = None,
+        max_iter: int | None = None,
+    ) -> "Options":
+        """The options as `solve` takes them."""
+        rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
+        if not hasattr(rule, "select"):
+            raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be callable, got {callback!r}")
+        solver = _checks.choice("inner", inner, SOLVERS)
+        exact = solver is ActiveSet
+        return cls(
+            as_matroid(budget),
+            rule,
+            solver,
+            reclaim,
+            reclaim and exact if polish is None else polish,
+            None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
+            as_start(start),
+            callback,
+            np.random.default_rng(rng),
+            (1e-13 if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
+            None if max_iter is None else _checks.positive_int("max_iter", max_iter),
+        )
+
+    @property
+    def counting(self) -> bool:
+        """Does the budget count entries?"""
+        return self.matroid is None or isinstance(self.matroid, Counting)
+
+
+def as_start(start: Any) -> Start:
+    """A start as the user gave it."""
+    if start is None:
+        return Start([])
+    if isinstance(start, Result):
+        return Start(as_pairs("start", start, _STARTS), start._parts.mass, start._parts.shape)
+    array = start.toarray() if hasattr(start, "toarray") else _checks.to_numpy(start)  # SciPy's sparse plans
+    if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
+        return Start(as_pairs("start", array, _STARTS))
+    plan = _checks.real_array("start", array, ndim=2)
+    m, n = plan.shape
+    rows, cols = np.nonzero(plan > 0.0)
+    return Start(list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (m, n))
+
+
+def as_pairs(name: str, pairs: Any, rule: str) -> list[Pair]:
+    """Pairs as the user gave them, each once."""
+    if isinstance(pairs, Result):
+        return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
+    return _checks.pairs(name, pairs, rule)

@@ -1,0 +1,25 @@
+"""Pictures of plans and of how they came about. Needs matplotlib, which is imported only when something is drawn.
+
+Every function takes ``ax=`` and returns the Axes. The colours are those of Okabe and Ito, which the colour-blind can
+tell apart; shapes and fillings say the same, so that nothing is lost in greyscale.
+"""
+
+from ._common import BLACK, BLUE, GREY, ORANGE, require_matplotlib
+from .links import label_points, plot_edges
+from .marginals import plot_marginals
+from .matrices import plot_alignment, plot_plan
+from .paths import plot_path
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "GREY",
+    "ORANGE",
+    "label_points",
+    "plot_alignment",
+    "plot_edges",
+    "plot_marginals",
+    "plot_path",
+    "plot_plan",
+    "require_matplotlib",
+]

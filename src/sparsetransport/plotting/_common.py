@@ -1,0 +1,67 @@
+"""What all pictures share: colours, Axes, and what is to be drawn, checked."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _checks
+from .._checks import Floats
+from ..result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Ints = NDArray[np.int64]
+BLUE, ORANGE, BLACK, GREY = "#0072B2", "#D55E00", "#222222", "#767676"
+FEW = 30  # rows or columns up to which every one gets its tick and its line
+MANY = 500  # points of a side from which links are drawn over the markers, and cells as dots
+
+
+def require_matplotlib() -> None:
+    """Say in one sentence what is missing, if it is."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise ImportError("plots need matplotlib: pip install matplotlib") from None
+
+
+def axes_or_new(ax: "Axes | None") -> "Axes":
+    """The Axes to draw on: the one given, or one of a new figure."""
+    require_matplotlib()
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def entries_of(plan: Any) -> tuple[Ints, Ints, Floats, tuple[int, int]]:
+    """Rows, columns and masses of the entries of a plan, and its shape."""
+    if isinstance(plan, Result):
+        parts = plan._parts
+        return parts.rows, parts.cols, parts.mass, parts.shape
+    import scipy.sparse
+
+    if scipy.sparse.issparse(plan):
+        sparse: Any = scipy.sparse.coo_array(plan)  # type: ignore[call-overload]
+        if sparse.ndim != 2:
+            raise ValueError(f"plan must have 2 dimensions, got shape {sparse.shape}")
+        rows, cols, mass = sparse.coords[0], sparse.coords[1], np.asarray(sparse.data, np.float64)
+        shape = int(sparse.shape[0]), int(sparse.shape[1])
+    else:
+        dense = _checks.real_array("plan", plan, ndim=2)
+        rows, cols = np.nonzero(dense)
+        mass, shape = dense[rows, cols], (dense.shape[0], dense.shape[1])
+    if mass.min(initial=0.0) < 0.0:
+        raise ValueError(f"plan must not be negative, got {mass.min()}")
+    kept = mass > 0.0
+    return np.asarray(rows, np.int64)[kept], np.asarray(cols, np.int64)[kept], mass[kept], shape
+
+
+def in_the_plane(name: str, points: Any, count: int) -> Floats:
+    """Checked points of the plane, one for each row or column of the plan."""
+    array = _checks.real_array(name, points, ndim=2)
+    if array.shape != (count, 2):
+        raise ValueError(f"{name} must have shape ({count}, 2) to be drawn beside this plan, got {array.shape}")
+    return array
