@@ -5,7 +5,7 @@ import pytest
 from sentences import PAIRS, gold, letters
 
 import sparsetransport as st
-from sparsetransport.apps import word_alignment
+from sparsetransport.apps import word_links
 from sparsetransport.apps.word_alignment import Settings, WordAligner, align_costs, cosines, word_costs
 
 
@@ -162,6 +162,20 @@ def test_a_word_joins_the_link_beside_it_where_that_lowers_the_objective(weight)
         assert links == [(0, 0), (1, 1)] + [(2, 1)] * joins
 
 
+@pytest.mark.parametrize("settings", [Settings(), Settings(neighbours=0.0, threshold=0.2), Settings(phrases=0.0)])
+def test_many_plans_at_once_are_those_of_solve(settings):
+    rng = np.random.default_rng(5)
+    costs = [rng.random(rng.integers(1, 15, 2)) for _ in range(100)]
+    for cost in costs[::7]:
+        cost[rng.random(cost.shape) < 0.3] = np.inf
+    costs += [np.zeros((0, 3)), np.full((2, 3), np.inf), np.full((4, 3), 0.5)]
+    together = align_costs(costs, settings)
+    for cost, (links, scores) in zip(costs, together, strict=True):
+        wanted = word_links._align_alone(cost, settings) if cost.size else ([], [])
+        assert links == wanted[0]
+        np.testing.assert_allclose(scores, wanted[1], rtol=1e-9)
+
+
 def test_only_words_beside_a_link_join_it():
     cost = np.full((4, 2), 0.9)
     cost[0, 0], cost[1, 1], cost[3, 1] = 0.0, 0.1, 0.15  # the word between stays out, so the last one is not beside
@@ -171,12 +185,12 @@ def test_only_words_beside_a_link_join_it():
 
 def test_what_the_second_plan_may_use():
     cost = np.arange(12.0).reshape(4, 3)
-    held, rows, cols = word_alignment._beside(cost, np.array([0, 1]), np.array([0, 2]))
+    held, rows, cols = word_links._beside(cost, np.array([0, 1]), np.array([0, 2]))
     assert rows.tolist() == [0, 1, 2]
     assert cols.tolist() == [0, 1, 2]
     infinite = np.inf
     assert held.tolist() == [[0.0, 1.0, infinite], [infinite, 4.0, 5.0], [infinite, infinite, 8.0]]
-    held, rows, cols = word_alignment._beside(cost[:1, :1], np.array([0]), np.array([0]))
+    held, rows, cols = word_links._beside(cost[:1, :1], np.array([0]), np.array([0]))
     assert held.size == rows.size == cols.size == 0
 
 

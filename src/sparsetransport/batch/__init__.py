@@ -13,7 +13,7 @@ from ..api import _Options
 from ..problem import Problem
 from .chunk import Budget, ProblemError, Task, solve_chunk
 
-__all__ = ["ProblemError", "solve_batch", "solve_stream"]
+__all__ = ["ProblemError", "check_jobs", "solve_batch", "solve_stream", "workers"]
 
 CHUNK = 256  # problems that go to a worker together,
 CHUNK_PAIRS = 500_000  # or fewer, where they have more pairs than this together
@@ -90,8 +90,7 @@ def solve_stream(
         raise TypeError(f"{name} belongs to one problem, not to a batch")
     if isinstance(options.get("rng"), np.random.Generator):
         raise TypeError("rng must be a seed: workers cannot share a Generator")
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be a number of workers, -1 for all cores, or None, got {n_jobs!r}")
+    check_jobs(n_jobs)
     _Options.checked(budget=None if callable(budget) else budget, **options)
     task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options)
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
@@ -101,7 +100,7 @@ def _stream(problems: Iterable[Any], task: Task, n_jobs: int | None, progress: b
     """Rounds of chunks: the next one is read when the results of the last have been taken."""
     total = len(problems) if isinstance(problems, Sized) else None
     chunks = _chunks(problems)
-    with _workers(n_jobs) as (count, run), _bar(total) if progress else nullcontext(lambda: None) as step:
+    with workers(n_jobs) as (count, run), _bar(total) if progress else nullcontext(lambda: None) as step:
         while group := list(islice(chunks, 1 if count == 1 else AHEAD * count)):
             for part in run(partial(solve_chunk, task), group):
                 for result in part:
@@ -135,8 +134,14 @@ def _pairs(item: Any) -> int:
         return 1
 
 
+def check_jobs(n_jobs: Any) -> None:
+    """Is this a number of workers?"""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be a number of workers, -1 for all cores, or None, got {n_jobs!r}")
+
+
 @contextmanager
-def _workers(n_jobs: int | None) -> Iterator[tuple[int, Callable[[Any, list[Any]], Iterable[Any]]]]:
+def workers(n_jobs: int | None) -> Iterator[tuple[int, Callable[[Any, list[Any]], Iterable[Any]]]]:
     """How many workers there are, and what maps a function over chunks with them."""
     try:
         import joblib
