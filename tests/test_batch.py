@@ -1,7 +1,9 @@
 import dataclasses
 import itertools
+import os
 import pickle
 import signal
+import subprocess
 import sys
 
 import numpy as np
@@ -155,6 +157,26 @@ def test_a_result_is_an_ordinary_one_once_it_leaves_its_batch():
     other = dataclasses.replace(results[8], status=st.Status.STOPPED)
     assert other.status is st.Status.STOPPED
     assert other.value == results[8].value
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="MALLOC_PERTURB_ is glibc's")
+def test_no_kernel_reads_memory_that_was_given_back():
+    """Kernels do not count references to their arguments; freed memory is overwritten here, and nothing changes."""
+    program = """
+import numpy as np, sparsetransport as st
+costs = np.random.default_rng(0).random((300, 12, 9))
+results = st.solve_batch(costs, budget=9, unbalanced=10.0, reg=0.1)
+results += [st.solve(cost, budget=st.PerColumn(1), unbalanced=3.0) for cost in costs[:20]]
+print([result.value.hex() for result in results])
+"""
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | perturbed, check=True, capture_output=True, text=True
+        ).stdout
+        for perturbed in ({}, {"MALLOC_PERTURB_": "165"})
+    ]
+    assert said[0] == said[1]
+    assert "nan" not in said[0]
 
 
 def test_torch_in_torch_out():

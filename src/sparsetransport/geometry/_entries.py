@@ -47,18 +47,18 @@ class Gram(NamedTuple):
 
 
 @small_kernel
-def _is_close(cost: Cost, i: int, j: int, product: float) -> bool:
+def _is_close(x: Floats, y: Floats, i: int, j: int, product: float) -> bool:
     """Is so little left of the terms of ``|x|^2 - 2xy + |y|^2`` that rounding shows?"""
-    d = cost.y.shape[0]
-    return product < CLOSE * (cost.x[i, d - 2] + cost.y[d - 1, j])
+    d = y.shape[0]
+    return product < CLOSE * (x[i, d - 2] + y[d - 1, j])
 
 
 @small_kernel
-def _square(cost: Cost, i: int, j: int) -> float:
+def _square(x: Floats, y: Floats, i: int, j: int) -> float:
     """The squared distance from the differences: exactly zero for equal points."""
     square = 0.0
-    for k in range(cost.y.shape[0] - 2):
-        difference = 0.5 * cost.x[i, k] + cost.y[k, j]
+    for k in range(y.shape[0] - 2):
+        difference = 0.5 * x[i, k] + y[k, j]
         square += difference * difference
     return square
 
@@ -77,14 +77,26 @@ def cost_block(cost: Cost, first: int, last: int) -> Floats:
             continue
         close = 0
         for j in range(row.size):  # apart from what follows, so that it vectorises
-            close += _is_close(cost, first + i, j, row[j])
+            close += _is_close(cost.x, cost.y, first + i, j, row[j])
         if close > 0:
             for j in range(row.size):
-                if _is_close(cost, first + i, j, row[j]):
-                    row[j] = _square(cost, first + i, j)
+                if _is_close(cost.x, cost.y, first + i, j, row[j]):
+                    row[j] = _square(cost.x, cost.y, first + i, j)
         for j in range(row.size):
             row[j] = (math.sqrt(row[j]) if cost.kind == EUCLIDEAN else row[j]) * cost.scale
     return block
+
+
+@kernel
+def _lazy_entry(x: Floats, y: Floats, kind: int, scale: float, i: int, j: int) -> float:
+    product = 0.0
+    for k in range(x.shape[1]):
+        product += x[i, k] * y[k, j]
+    if kind == COSINE:
+        return (1.0 - product) * scale
+    if _is_close(x, y, i, j, product):
+        product = _square(x, y, i, j)
+    return (math.sqrt(product) if kind == EUCLIDEAN else product) * scale
 
 
 @small_kernel
@@ -92,14 +104,7 @@ def cost_entry(cost: Cost, i: int, j: int) -> float:
     """One entry of the cost."""
     if cost.kind == MATRIX:
         return cost.matrix[i, j]
-    product = 0.0
-    for k in range(cost.x.shape[1]):
-        product += cost.x[i, k] * cost.y[k, j]
-    if cost.kind == COSINE:
-        return (1.0 - product) * cost.scale
-    if _is_close(cost, i, j, product):
-        product = _square(cost, i, j)
-    return (math.sqrt(product) if cost.kind == EUCLIDEAN else product) * cost.scale
+    return _lazy_entry(cost.x, cost.y, cost.kind, cost.scale, i, j)
 
 
 @kernel

@@ -169,6 +169,35 @@ def push(factor: Factor, row: int, column: int, diagonal: float, slope: float) -
 
 
 @kernel
+def extend(
+    upper: Floats, target: Floats, mass: Floats, coupling: Floats, scratch: Floats, diagonal: float, slope: float
+) -> bool:
+    """`push` where all goes well: the new entry depends on none of the ``coupling.size`` others, and none of them goes.
+
+    False, and nothing is changed, where that is not so. It takes single arrays, for which the compiler need not count
+    references.
+    """
+    size = coupling.size
+    projected, goal = scratch[0], scratch[1]
+    for t in range(size):
+        projected[t] = coupling[t]
+    _cholesky.forward(upper, size, projected)
+    schur = diagonal
+    for t in range(size):
+        schur -= projected[t] * projected[t]
+    good = schur > DEPENDENT * diagonal
+    if good:
+        _cholesky.append(upper, target, size, projected, schur, slope)
+        _cholesky.backward(upper, size + 1, target, goal)
+        for t in range(size + 1):
+            good &= goal[t] > 0.0
+        if good:
+            for t in range(size + 1):
+                mass[t] = goal[t]
+    return good
+
+
+@kernel
 def drop(factor: Factor, position: int) -> None:
     """Take one entry out and solve again."""
     _remove(factor, position)

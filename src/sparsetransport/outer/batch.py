@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
-from .._jit import kernel
+from .._jit import borrowed, kernel
 from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
 from ..geometry.matrices import SUMMED
 from ..matroids import Limits
@@ -207,6 +207,7 @@ def _solve(packed: Pack, polish: bool) -> Plans:
 @kernel
 def _run(data: Data, work: Work, spare: Work, trace: Trace, polish: bool) -> int:
     """One problem from start to end, as `Engine.grow`, `Engine.polish` and `Engine.outcome` do it."""
+    data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     effort = np.zeros(1)
     start_afresh(work)
     code = grow(data, work, trace, effort, np.inf)

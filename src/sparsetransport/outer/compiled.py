@@ -10,9 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, shared, small_kernel
+from .._jit import borrowed, kernel, shared, small_kernel
 from ..geometry._entries import (
     BLOCK,
+    DENSE,
     MATRIX,
     Cost,
     Floats,
@@ -27,7 +28,7 @@ from ..geometry._entries import (
     smoothed,
 )
 from ..inner._cholesky import forward
-from ..inner.active_set import SOLVED, Factor, copy_factor, gain, new_factor, push, settle
+from ..inner.active_set import SOLVED, Factor, copy_factor, extend, gain, new_factor, push, settle
 from .capacity import count, is_free
 
 FULL, OPTIMAL, NEEDS_ROOM, PAUSED, UNBOUNDED = 0, 1, 2, 3, 4
@@ -203,27 +204,43 @@ def _call_back(data: Data, work: Work) -> int:
 
 
 @kernel
-def refresh(data: Data, work: Work) -> None:
-    """Marginals, ``r`` and ``c`` of the present plan, and the lists of support entries by row."""
-    factor, size = work.factor, work.factor.size[0]
-    work.mass_a[:] = 0.0
-    work.mass_b[:] = 0.0
-    work.head[:] = -1
+def _tally(
+    label: Ints, mass: Floats, size: int, mass_a: Floats, mass_b: Floats, active: Ints, head: Ints, link: Ints
+) -> tuple[int, int]:
+    """Sums of rows and columns, lists of those with mass, and of the entries of each row; the lengths of the first."""
+    mass_a[:] = 0.0
+    mass_b[:] = 0.0
+    head[:] = -1
     count_a = count_b = 0
     for t in range(size):
-        i, j, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
-        if work.mass_a[i] == 0.0:
-            work.active[0][count_a] = i
+        i, j = label[0, t], label[1, t]
+        if mass_a[i] == 0.0:
+            active[0, count_a] = i
             count_a += 1
-        if work.mass_b[j] == 0.0:
-            work.active[1][count_b] = j
+        if mass_b[j] == 0.0:
+            active[1, count_b] = j
             count_b += 1
-        work.mass_a[i] += mass
-        work.mass_b[j] += mass
-        work.link[t] = work.head[i]
-        work.head[i] = t
-    potential(data.gram_a, data.base_r, work.mass_a, work.active[0], count_a, work.r)
-    potential(data.gram_b, data.base_c, work.mass_b, work.active[1], count_b, work.c)
+        mass_a[i] += mass[t]
+        mass_b[j] += mass[t]
+        link[t] = head[i]
+        head[i] = t
+    return count_a, count_b
+
+
+@small_kernel
+def _refresh(data: Data, work: Work) -> None:
+    factor, active = work.factor, work.active
+    count_a, count_b = _tally(
+        factor.label, factor.mass, factor.size[0], work.mass_a, work.mass_b, active, work.head, work.link
+    )
+    potential(data.gram_a, data.base_r, work.mass_a, active[0], count_a, work.r)
+    potential(data.gram_b, data.base_c, work.mass_b, active[1], count_b, work.c)
+
+
+@kernel
+def refresh(data: Data, work: Work) -> None:
+    """Marginals, ``r`` and ``c`` of the present plan, and the lists of support entries by row."""
+    _refresh(data, work)
 
 
 @kernel
@@ -265,20 +282,54 @@ def _lower_by_four(best: Floats, rows: Floats, s0: float, s1: float, s2: float, 
 
 
 @kernel
-def _scan_copy(matrix: Floats, label: Ints, size: int, shift: Floats, best: Floats, held: Floats) -> None:
-    """`scan_columns` on a matrix of our own: ``inf`` stands at the support for as long as the scan takes."""
-    for t in range(size):
+def _scan_copy(matrix: Floats, label: Ints, held: Floats, shift: Floats, free: Ints, best: Floats) -> None:
+    """`scan_columns` on a matrix of our own: ``inf`` stands at the support for as long as the scan takes.
+
+    The support are the first pairs of ``label``, as many as ``held`` has room for; rows that are not ``free`` are left
+    out.
+    """
+    for t in range(held.size):
         held[t] = matrix[label[0, t], label[1, t]]
         matrix[label[0, t], label[1, t]] = np.inf
+    best[:] = np.inf
     i = 0
     while i + 4 <= shift.size:
-        _lower_by_four(best, matrix[i : i + 4], shift[i], shift[i + 1], shift[i + 2], shift[i + 3])
+        s0 = shift[i] if free[i] > 0 else np.inf
+        s1 = shift[i + 1] if free[i + 1] > 0 else np.inf
+        s2 = shift[i + 2] if free[i + 2] > 0 else np.inf
+        s3 = shift[i + 3] if free[i + 3] > 0 else np.inf
+        _lower_by_four(best, matrix[i : i + 4], s0, s1, s2, s3)
         i += 4
     while i < shift.size:
-        _lower(best, matrix[i], shift[i])
+        if free[i] > 0:
+            _lower(best, matrix[i], shift[i])
         i += 1
-    for t in range(size):
+    for t in range(held.size):
         matrix[label[0, t], label[1, t]] = held[t]
+
+
+@kernel
+def _best_of_matrix(
+    matrix: Floats, label: Ints, held: Floats, r: Floats, c: Floats, left: Ints, best: Floats
+) -> tuple[float, int, int]:
+    """`_best_pair` where only the whole plan, its rows and its columns can be full; it takes single arrays."""
+    m = r.size
+    free_rows, free_cols = left[1 : 1 + m], left[1 + m : 1 + m + c.size]
+    _scan_copy(matrix, label, held, r, free_rows, best)
+    value, column, row = np.inf, -1, -1
+    for j in range(c.size):
+        if free_cols[j] > 0 and best[j] + c[j] < value:
+            value, column = best[j] + c[j], j
+    smallest = np.inf
+    for i in range(m):
+        if column < 0 or free_rows[i] <= 0 or matrix[i, column] + r[i] >= smallest:
+            continue
+        known = False
+        for t in range(held.size):
+            known |= label[0, t] == i and label[1, t] == column
+        if not known:
+            smallest, row = matrix[i, column] + r[i], i
+    return value, row, column
 
 
 @kernel
@@ -288,12 +339,9 @@ def scan_columns(data: Data, work: Work, counted: bool) -> None:
     labelled = counted and data.labels.shape[0] > 0
     best, line = work.best[0], work.best[DEPTH]
     if not (labelled or data.pooled) and data.cost.kind == MATRIX:
-        best[:] = np.inf
-        shift = work.r.copy()
-        for i in range(m):
-            if counted and work.left[1 + i] <= 0:
-                shift[i] = np.inf
-        _scan_copy(data.cost.matrix, work.factor.label, work.factor.size[0], shift, best, work.factor.scratch[0])
+        free = work.left[1 : 1 + m] if counted else np.ones(m, np.int64)
+        held = work.factor.scratch[0, : work.factor.size[0]]
+        _scan_copy(data.cost.matrix, work.factor.label, held, work.r, free, best)
         return
     best[:] = np.inf
     for first in range(0, m, BLOCK):
@@ -326,7 +374,7 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     return row
 
 
-@small_kernel
+@kernel
 def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The free pair with the smallest gradient: ``(gradient, row, column)``."""
     scan_columns(data, work, True)
@@ -434,7 +482,7 @@ def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float
     return value, place
 
 
-@small_kernel
+@kernel
 def _next_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The next pair to add: the best of all, or the best of the pool while that is nearly as good."""
     if not data.pooled:
@@ -489,13 +537,19 @@ def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
         if _call_back(data, work) != SOLVED:
             return UNBOUNDED
         log(data, work, trace)
+    _note(trace, i, j, gain(factor), factor.size[0])
+    return SOLVED
+
+
+@small_kernel
+def _note(trace: Trace, i: int, j: int, reached: float, entries: int) -> None:
+    """Write a step down."""
     step = trace.steps[0]
     trace.added[0, step], trace.added[1, step] = i, j
-    trace.gain[step] = gain(factor)
-    trace.entries[step] = factor.size[0]
+    trace.gain[step] = reached
+    trace.entries[step] = entries
     trace.gone_until[step] = trace.steps[1]
     trace.steps[0] = step + 1
-    return SOLVED
 
 
 @kernel
@@ -515,26 +569,60 @@ def _stalls(progress: Floats, reached: float) -> bool:
     return progress[1] > 8.0
 
 
+@small_kernel
+def _is_plain(data: Data) -> bool:
+    """Are all entries there, and no groups but rows and columns?"""
+    there = data.cost.kind == MATRIX and data.gram_a.kind <= DENSE and data.gram_b.kind <= DENSE
+    return there and data.labels.shape[0] == 0 and not data.pooled
+
+
 @kernel
 def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> int:
     """Add the best free pair, solve, reclaim; until nothing helps or is free, or ``effort[0]`` passes ``limit``."""
-    factor = work.factor
+    data, work, trace = borrowed(data), borrowed(work), borrowed(trace)
+    factor, left, plain = work.factor, work.left, _is_plain(data)
     pairs, points = float(data.base_r.size * data.base_c.size), float(data.base_r.size + data.base_c.size)
     while True:
-        if work.left[0] <= 0:
+        size = factor.size[0]
+        if left[0] <= 0:
             return FULL
         if trace.steps[0] == trace.gain.size or effort[0] > limit:
             return PAUSED
-        if factor.size[0] == factor.mass.size:
+        if size == factor.mass.size:
             return NEEDS_ROOM
-        value, i, j = _next_pair(data, work)
+        if plain:
+            _refresh(data, work)
+            value, i, j = _best_of_matrix(
+                data.cost.matrix, factor.label, factor.scratch[0, :size], work.r, work.c, left, work.best[0]
+            )
+        else:
+            value, i, j = _next_pair(data, work)
         if not value < -data.tol:
             return FULL if value == np.inf else OPTIMAL
-        code = add_and_log(data, work, i, j, trace)
-        if code != SOLVED:
-            return code
-        size = float(factor.size[0])
-        effort[0] += 2.0 * size * size + (POOL * size if data.pooled else pairs + points * size)
+        done = False
+        if plain:
+            coupling = factor.coupling[:size]
+            _couple(data.gram_a, data.gram_b, factor.label, coupling, i, j)
+            done = extend(
+                factor.upper,
+                factor.target,
+                factor.mass,
+                coupling,
+                factor.scratch,
+                diagonal(data, i, j),
+                data.cost.matrix[i, j] + data.base_r[i] + data.base_c[j],
+            )
+        if done:
+            factor.label[0, size], factor.label[1, size] = i, j
+            factor.size[0] = size + 1
+            count(left, data.labels, i, j, -1)
+            _note(trace, i, j, gain(factor), size + 1)
+        else:
+            code = add_and_log(data, work, i, j, trace)
+            if code != SOLVED:
+                return code
+        used = float(factor.size[0])
+        effort[0] += 2.0 * used * used + (POOL * used if data.pooled else pairs + points * used)
         if _stalls(work.progress, gain(factor)):
             return OPTIMAL
 
@@ -567,7 +655,7 @@ def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: flo
             return OPTIMAL
 
 
-@kernel
+@small_kernel
 def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
     """Is the pair in the support? Asks the lists that ``refresh`` made."""
     t = head[i]

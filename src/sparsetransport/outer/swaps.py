@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
-from ..geometry._entries import Floats, Ints, cost_entry
+from .._jit import borrowed, kernel, small_kernel
+from ..geometry._entries import MATRIX, Floats, Ints, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
@@ -49,17 +49,16 @@ WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan
 
 
 @kernel
-def _inverse_diagonal(factor: Factor, position: int) -> float:
+def _inverse_diagonal(upper: Floats, size: int, position: int, column: Floats) -> float:
     """``(H^-1)_tt``: the squared norm of ``L^-1 e_t``, whose entries before ``t`` are zero."""
-    size, column = factor.size[0], factor.scratch[2]
     for t in range(position, size):
         column[t] = 0.0
     column[position] = 1.0
     total = 0.0
     for j in range(position, size):
-        value = column[j] / factor.upper[j, j]
+        value = column[j] / upper[j, j]
         total += value * value
-        row, rest = factor.upper[j, j + 1 : size], column[j + 1 : size]
+        row, rest = upper[j, j + 1 : size], column[j + 1 : size]
         for i in range(rest.size):
             rest[i] -= value * row[i]
     return total
@@ -88,7 +87,7 @@ def _candidates(data: Data, work: Work, wish: Floats) -> int:
     return count
 
 
-@kernel
+@small_kernel
 def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int, j: int) -> bool:
     """Would the capacity of ``(row, column)`` be enough to add ``(i, j)``?"""
     m, n = labels.shape[1], labels.shape[2]
@@ -101,11 +100,11 @@ def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int,
     return True
 
 
-@kernel
+@small_kernel
 def _loss(factor: Factor, inverse: Floats, t: int, effort: Floats) -> float:
     """What dropping the entry costs; ``inverse`` remembers the diagonal of ``H^-1``."""
     if np.isnan(inverse[t]):
-        inverse[t] = _inverse_diagonal(factor, t)
+        inverse[t] = _inverse_diagonal(factor.upper, factor.size[0], t, factor.scratch[2])
         effort[0] += 0.5 * (factor.size[0] - t) ** 2
     return float(factor.mass[t] * factor.mass[t] / (2.0 * inverse[t]))
 
@@ -122,7 +121,7 @@ class Exchanges(NamedTuple):
     size: Ints  # (1,)
 
 
-@kernel
+@small_kernel
 def _write(found: Exchanges, first: int, second: int, new: int, other: int, change: float) -> None:
     """Note an exchange, if there is room."""
     k = found.size[0]
@@ -177,33 +176,55 @@ def _one_for_two(
 
 
 @kernel
+def _take(matrix: Floats, rows: Ints, cols: Ints, out: Floats) -> None:
+    """``out = matrix[rows][:, cols]``, as many of each as ``out`` has room for."""
+    for t in range(out.shape[0]):
+        for s in range(out.shape[1]):
+            out[t, s] = matrix[rows[t], cols[s]]
+
+
+@kernel
+def _crossings(costs: Floats, label: Ints, mass: Floats, head: Ints, link: Ints, partner: Ints, least: Floats) -> None:
+    """For every entry the one with which it is best exchanged, -1: none, and about what that changes.
+
+    ``costs[t, s]`` is the cost from the row of entry ``t`` to the column of entry ``s``.
+    """
+    size = least.size
+    rows, cols = label[0], label[1]
+    for t in range(size):
+        least[t], partner[t] = 0.0, -1
+        for s in range(size):
+            if rows[s] == rows[t] or cols[s] == cols[t]:
+                continue
+            saved = costs[t, s] + costs[s, t] - costs[t, t] - costs[s, s]
+            change = saved * min(mass[t], mass[s])
+            if change >= least[t] or holds(head, link, cols, rows[t], cols[s]):
+                continue
+            if not holds(head, link, cols, rows[s], cols[t]):
+                least[t], partner[t] = change, s
+
+
+@kernel
 def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> None:
     """For every entry the crossed one with which it is best exchanged."""
     factor, size, n = work.factor, work.factor.size[0], data.base_c.size
-    label, mass, own = factor.label, factor.mass, factor.scratch[0]
-    chosen = np.full(size, -1)
+    label, mass = factor.label, factor.mass
+    costs, partner, least = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
+    if data.cost.kind == MATRIX:
+        _take(data.cost.matrix, label[0], label[1], costs)
+    else:
+        for t in range(size):
+            for s in range(size):
+                costs[t, s] = cost_entry(data.cost, label[0, t], label[1, s])
+    _crossings(costs, label, mass, work.head, work.link, partner, least)
     for t in range(size):
-        own[t] = cost_entry(data.cost, label[0, t], label[1, t])
-    for t in range(size):
-        i, j = label[0, t], label[1, t]
-        least, partner = 0.0, -1
-        for s in range(size):
-            k, l = label[0, s], label[1, s]
-            if k == i or l == j:
-                continue
-            saved = cost_entry(data.cost, i, l) + cost_entry(data.cost, k, j) - own[t] - own[s]
-            change = saved * min(mass[t], mass[s])
-            if change >= least or holds(work.head, work.link, label[1], i, l):
-                continue
-            if not holds(work.head, work.link, label[1], k, j):
-                least, partner = change, s
-        chosen[t] = partner
-        if partner < 0 or least >= -data.tol * mass[t] or (partner < t and chosen[partner] == t):
+        s = partner[t]
+        if s < 0 or least[t] >= -data.tol * mass[t] or (s < t and partner[s] == t):
             continue
-        k, l = label[0, partner], label[1, partner]
+        i, j, k, l = label[0, t], label[1, t], label[0, s], label[1, s]
         if k < i:  # the same exchange has one form, whichever entry asks for it
             i, j, k, l = k, l, i, j
-        _write(found, i * n + j, k * n + l, i * n + l, k * n + j, least)
+        _write(found, i * n + j, k * n + l, i * n + l, k * n + j, least[t])
     effort[0] += 2.0 * size * size
 
 
@@ -229,19 +250,26 @@ def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: fl
     _two_for_two(data, work, found, effort)
 
 
-@kernel
+@small_kernel
 def _respond(data: Data, work: Work, i: int, j: int, response: Floats) -> float:
     """``H^-1 h_e`` into ``response`` for the pair ``e = (i, j)``; its Schur complement."""
-    factor, size, column = work.factor, work.factor.size[0], work.factor.scratch[0]
+    factor = work.factor
     couple(data, work, i, j)
-    schur = floor = diagonal(data, i, j)
+    coupling = factor.coupling[: factor.size[0]]
+    return _project(factor.upper, coupling, factor.scratch[0], response, diagonal(data, i, j))
+
+
+@kernel
+def _project(upper: Floats, coupling: Floats, column: Floats, response: Floats, diagonal: float) -> float:
+    """``H^-1`` times the coupling into ``response``; the Schur complement."""
+    size, schur = coupling.size, diagonal
     for t in range(size):
-        column[t] = factor.coupling[t]
-    _cholesky.forward(factor.upper, size, column)
+        column[t] = coupling[t]
+    _cholesky.forward(upper, size, column)
     for t in range(size):
         schur -= column[t] * column[t]
-    _cholesky.backward(factor.upper, size, column, response)
-    return max(schur, DEPENDENT * floor)
+    _cholesky.backward(upper, size, column, response)
+    return max(schur, DEPENDENT * diagonal)
 
 
 @kernel
@@ -308,6 +336,7 @@ def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
 
     ``spare`` is a second state.
     """
+    data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     refresh(data, work)
     room = (WIDTH + 1) * work.factor.size[0] + 4 * data.base_c.size
     found = Exchanges(
