@@ -40,7 +40,7 @@ def prepare(images: Any, device: torch.device) -> Images:
             chunk = torch.tensor(np.ascontiguousarray(images[first : first + _CHUNK]), device=device)
             pixels = chunk.permute(0, 3, 1, 2).float()
             pixels = rotate(pixels, ANGLE) if rotated else pixels
-            parts.append(crop_and_resize(pixels).round().clamp(0, 255).to(torch.uint8))
+            parts.append(crop_and_resize(pixels).to(torch.uint8))
     label = torch.arange(2, device=device).repeat_interleave(len(images))
     return Images(torch.cat(parts), label)
 
@@ -55,11 +55,14 @@ def rotate(pixels: Tensor, angle: float) -> Tensor:
 
 
 def crop_and_resize(pixels: Tensor) -> Tensor:
-    """The centre, which hides the black corners, at the full size again."""
+    """The centre, which hides the black corners, at the full size again: as Pillow does it, across and then down."""
     size = pixels.shape[-1]
     first = (size - CROP) // 2
-    centre = pixels[..., first : first + CROP, first : first + CROP]
-    return functional.interpolate(centre, size=(size, size), mode="bilinear", align_corners=False)
+    pixels = pixels[..., first : first + CROP, first : first + CROP]
+    for shape in ((CROP, size), (size, size)):
+        pixels = functional.interpolate(pixels, size=shape, mode="bilinear", align_corners=False)
+        pixels = (pixels + 0.5).floor().clamp(0, 255)
+    return pixels
 
 
 def blur(pixels: Tensor, sigma: Tensor) -> Tensor:

@@ -75,7 +75,6 @@ class Size(NamedTuple):
     images: int | None = None  # of each split; None for all
     rate: float = 0.01  # of the experts
     gate_rate: float = 1e-4
-    masked: bool = False
 
 
 @dataclass
@@ -195,14 +194,7 @@ class Training:
         routing = self.model.router(self.model.gate(images), images)
         if self.device.type == "cuda":
             images = images.contiguous(memory_format=torch.channels_last)
-        if self.size.masked and self.model.training:
-            return self._masked(images, routing), routing
         return self.model.combine(images, routing), routing
-
-    def _masked(self, images: Tensor, routing: nn.Routing) -> Tensor:
-        chosen = functional.one_hot(routing.experts[:, 0], EXPERTS).to(images.dtype)
-        answers = [expert(images * chosen[:, k, None, None, None]) for k, expert in enumerate(self.model.experts)]
-        return (torch.stack(answers, 1) * (chosen * routing.weights)[..., None]).sum(1)
 
     def test(self, images: Images) -> None:
         """Accuracy and load as the paper has them, by transport; after the last epoch in the router's other modes too."""
