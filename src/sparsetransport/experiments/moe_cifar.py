@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 NAME = "moe-cifar"
 VARIABLE = "SPARSETRANSPORT_CHECKPOINTS"
 ACCURACY, RATIO = 0.956, 1.2  # what some setting of ours is to reach
-SLOWER = 1.10
 SMALL_IMAGES = 500
 
 
@@ -66,33 +65,37 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
         records += [train(setting, seed, size, place, images, progress=progress) for setting in missing]
     add_tables(report, records, full)
     report.notes += [
-        "Half of the images are rotated by 30°; all are cropped to the centre and resized. Accuracy is on 20,000 test "
-        "images, none of them blurred. Routers by transport make a plan for every batch of 128 at test time too, as in "
-        "the paper; the second table has the other ways. Several seeds: means, and the worst ratio of loads.",
-        "Blurring every training image is the published protocol. It leaves sharp test images that no network has seen "
-        "the like of, and no router gets near the paper's accuracies here. Blurring half of them makes the task easy, "
-        "for all routers: a rotation to the nearest pixel leaves marks on sharp edges. It was chosen after the results "
-        "of the published protocol, and is no reproduction of the paper's row.",
-        "The learning rate was chosen among five by the test accuracy of ours (λ1 = 0.1) after one epoch, every image "
-        "blurred, and is the same for all routers: none of the others was tuned.",
-        "Where the gate is sure of two experts, transport sends half of the tokens to the other two, whose outputs the "
-        "gate then gives hardly any weight: this is what the accuracy of balanced loads is lost by.",
-        "Seconds an epoch: the median, with as many trainings at once on the GPU as there are rows, so only ratios "
-        "mean something. Top-1 by default leaves two experts idle, which is faster; balanced top-1 is the measure.",
+        "Half of the images are rotated by 30°; all are cropped to the centre and resized. Every training image is "
+        "blurred, no test image is. Accuracy is on 20,000 test images, after every epoch; the paper's is that of the "
+        "best epoch by test accuracy, with the loads of the last. Routers by transport make a plan for every batch of "
+        "100 at test time too, as in the paper; the second table has the other ways.",
+        "Several seeds: means, the standard deviation in the best epochs, the loads of the first seed and the worst "
+        "ratio of loads.",
+        "Optimiser, rates, noise and balancing loss are the published ones, for all routers, and nothing was tuned. "
+        "One thing differs: an expert sees its own images alone here. In the published code it sees the others' too, "
+        "set to zero, which counts in its batch statistics. `python -m sparsetransport.experiments.moe_cifar` does so "
+        "with `--masked`, for four times the work.",
+        "The paper's weights of transport are not quite the same as ours: its solver is stopped after five steps, where "
+        "simulated loads at 0.1 are as far from balance as those of a solved plan at 0.01 to 0.03. The settings "
+        "`ours-0.01` and `ours-0.03` of that command are for it.",
+        "Seconds an epoch: the median over the epochs. Of the kept records they were taken with 14 trainings at once "
+        "on one GPU and 16 cores, so they compare rows only roughly; top-1 by default leaves two experts idle, which "
+        "is faster.",
     ]
     return report
 
 
-def size_of(full: bool) -> "Size":
+def size_of(full: bool, masked: bool = False) -> "Size":
     """The paper's size, or a small one."""
     from .moe_training import Size
 
-    return Size() if full else Size(epochs=2, width=4, images=SMALL_IMAGES)
+    return Size(masked=masked) if full else Size(epochs=2, width=4, images=SMALL_IMAGES, masked=masked)
 
 
-def place_of(full: bool) -> Path:
+def place_of(full: bool, masked: bool = False) -> Path:
     """Where the records and checkpoints of a size are."""
-    return Path(os.environ.get(VARIABLE, "checkpoints")) / NAME / ("full" if full else "small")
+    name = ("full" if full else "small") + ("-masked" if masked else "")
+    return Path(os.environ.get(VARIABLE, "checkpoints")) / NAME / name
 
 
 def read(data: Path | None, size: "Size", full: bool) -> tuple[Any, Any]:
@@ -168,8 +171,8 @@ def add_tables(report: Report, records: list["Record"], full: bool) -> None:
     """Accuracy, load and time; the ways of inference; and what was to be shown."""
     rows = [summarise(name, mine) for name in PAPER if (mine := [each for each in records if each.setting == name])]
     two = [".2f"] * 4
-    columns = ["router", "paper: accuracy", "best epoch", "last epoch", "± over seeds", "seeds", "paper: loads", "loads"]
-    columns += ["fullest / emptiest", "paper: s an epoch", "s an epoch"]
+    columns = ["router", "paper: accuracy", "best epoch", "last epoch", "± over seeds", "seeds", "paper: loads"]
+    columns += ["loads", "fullest / emptiest", "paper: s an epoch", "s an epoch"]
     formats = dict(zip(columns[1:5], two, strict=True)) | {columns[8]: ".2f", columns[9]: ".1f", columns[10]: ".1f"}
     table = Table("Table 3", columns, [], formats)
     ways = Table(
@@ -208,21 +211,24 @@ def _claim(report: Report, ours: list[Row]) -> None:
 
 def main() -> None:
     """Train one setting, or a piece of it."""
-    from .moe_training import SETTINGS, train
+    from .moe_training import SETTINGS, SOFTER, train
 
+    settings = SETTINGS | SOFTER
     parser = argparse.ArgumentParser(description="Train one setting of moe-cifar, or a piece of it.")
-    parser.add_argument("setting", choices=list(SETTINGS))
+    parser.add_argument("setting", choices=list(settings))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, help="start no epoch after so many")
+    parser.add_argument(
+        "--masked", action="store_true", help="all experts see all images, those of others black, as published"
+    )
     parser.add_argument("--small", action="store_true", help="few images and narrow networks, for a try")
     given = parser.parse_args()
     full = not given.small
-    size = size_of(full)
+    size, place = size_of(full, given.masked), place_of(full, given.masked)
     images = read(given.data, size, full)
-    record = train(
-        SETTINGS[given.setting], given.seed, size, place_of(full), images, progress=Quiet(), minutes=given.minutes
-    )
+    setting = settings[given.setting]
+    record = train(setting, given.seed, size, place, images, progress=Quiet(), minutes=given.minutes)
     accuracies = [test["accuracy"] for test in record.tests]
     print(f"{record.setting}, seed {record.seed}: accuracy after each of {len(accuracies)} epochs {accuracies}")
 
