@@ -75,7 +75,7 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
         "One thing differs: an expert sees its own images alone here. In the published code it sees the others' too, "
         "set to zero, which counts in its batch statistics. `python -m sparsetransport.experiments.moe_cifar` does so "
         "with `--masked`, for four times the work.",
-        "The paper's weights of transport are not quite the same as ours: its solver is stopped after five steps, where "
+        "The paper's weights of transport are not quite the same as ours: its solver is stopped after five steps, and "
         "simulated loads at 0.1 are as far from balance as those of a solved plan at 0.01 to 0.03. The settings "
         "`ours-0.01` and `ours-0.03` of that command are for it.",
         "Seconds an epoch: the median over the epochs. Of the kept records they were taken with 14 trainings at once "
