@@ -199,13 +199,12 @@ def add_tables(report: Report, records: list["Record"], full: bool) -> None:
 def _claim(report: Report, ours: list[Row]) -> None:
     """That some setting of ours is accurate and balanced at once."""
     goal = f"{100 * ACCURACY:.1f} % with loads within a factor of {RATIO:g}"
-    for text, accuracy, ratio in (
-        ("in its best epoch", lambda row: statistics.mean(row.best), lambda row: row.best_ratio),
-        ("after the last epoch", lambda row: statistics.mean(row.last), lambda row: row.ratio),
-    ):
-        good = [row for row in ours if accuracy(row) >= ACCURACY and ratio(row) <= RATIO]
-        shown = good or [max(ours, key=accuracy)]
-        detail = ", ".join(f"{row.name}: {100 * accuracy(row):.2f} %, {ratio(row):.2f}" for row in shown)
+    best = [(row.name, statistics.mean(row.best), row.best_ratio) for row in ours]
+    last = [(row.name, statistics.mean(row.last), row.ratio) for row in ours]
+    for text, scores in (("in its best epoch", best), ("after the last epoch", last)):
+        good = [score for score in scores if score[1] >= ACCURACY and score[2] <= RATIO]
+        shown = good or [max(scores, key=lambda score: score[1])]
+        detail = ", ".join(f"{name}: {100 * accuracy:.2f} %, {ratio:.2f}" for name, accuracy, ratio in shown)
         report.claim(f"a setting of ours has {goal} {text}, mean over the seeds ({detail})", bool(good))
 
 
