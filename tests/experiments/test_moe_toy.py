@@ -27,17 +27,45 @@ def test_the_data_is_as_described():
     data = moe_toy.draw_data(np.random.default_rng(0))
     assert [len(points) for points, _ in data] == [100, 20, 100]
     everything = np.concatenate([points for points, _ in data])
-    assert np.abs(everything).max() == 1.0
+    assert everything.max() == 1.0
     shares = [labels.mean() for _, labels in data]
     assert max(shares) - min(shares) < 0.06, "splits are stratified"
     assert 0.3 < shares[0] < 0.8
 
 
-def test_training_teaches():
+def test_what_finds_no_room_is_dropped_second_choices_first():
+    experts = torch.tensor([[0, 1], [0, 1], [0, 1], [1, 0], [2, 0]])
+    assert moe_toy.within(experts, 2).tolist() == [[True, True], [True, False], [False, False], [True, False]] + [
+        [True, False]
+    ]
+    assert moe_toy.within(experts, 5).all()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_no_expert_takes_more_than_its_capacity(training):
+    data = moe_toy.draw_data(np.random.default_rng(0))
+    torch.manual_seed(0)
+    layer = moe_toy.make_layer(moe_toy.methods()["top-2"][0]()).train(training)
+    answer = moe_toy.ask(layer, torch.tensor(data.train[0], dtype=torch.float32))
+    assert answer.load.max() == (41 if training else 66)
+    assert answer.balance >= 0.5
+
+
+def test_ours_fits_the_capacity_of_testing():
+    data = moe_toy.draw_data(np.random.default_rng(0))
+    torch.manual_seed(0)
+    layer = moe_toy.make_layer(moe_toy.methods()[moe_toy.OURS][0]()).eval()
+    answer = moe_toy.ask(layer, torch.tensor(data.test[0], dtype=torch.float32))
+    assert answer.load.sum() >= 196
+    assert layer.router.capacity_factor == pytest.approx(66 * 3 / 100)
+
+
+def test_the_epoch_that_did_best_on_the_validation_split_is_kept():
     data = moe_toy.draw_data(np.random.default_rng(1))
-    router = moe_toy.methods()[moe_toy.OURS][0]
-    before, after = (moe_toy.score(moe_toy.train(router(), data, 0, epochs), data.test)[0] for epochs in (0, 80))
-    assert after > max(70.0, before)
+    router = moe_toy.methods()["top-2"][0]
+    scores = [moe_toy.score(moe_toy.train(router(), data, 0, epochs), data.validation)[0] for epochs in (1, 20, 60)]
+    assert scores == sorted(scores)
+    assert scores[-1] > 50.0
 
 
 def test_the_report_is_whole(tmp_path):

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 NAME = "moe-cifar"
 VARIABLE = "SPARSETRANSPORT_CHECKPOINTS"
 ACCURACY, RATIO = 0.956, 1.2  # what some setting of ours is to reach
-SLOWER = 1.10
-BLURRED = (1.0, 0.5)  # shares of the training images: the published protocol, and one that also shows sharp ones
 SMALL_IMAGES = 500
 
 
@@ -57,47 +55,47 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
     """
     from .moe_training import SETTINGS, train
 
-    folder = Path(os.environ.get(VARIABLE, "checkpoints")) / NAME
+    size = size_of(full)
+    place = place_of(full)
     report = Report(NAME, command(NAME, full=full, seed=seed), seed)
-    images: Any = None
-    for blurred in BLURRED if full else BLURRED[:1]:
-        size = size_of(blurred, full)
-        place = place_of(folder, size, full)
-        records = finished(place, size)
-        missing = [setting for setting in SETTINGS.values() if not any(_is(r, setting.name, seed) for r in records)]
-        if missing and images is None:
-            images = read(data, size, full)
-        for setting in missing:
-            records.append(train(setting, seed, size, place, images, progress=progress))
-        add_tables(report, records, blurred, full)
+    records = finished(place, size)
+    missing = [setting for setting in SETTINGS.values() if not any(_is(r, setting.name, seed) for r in records)]
+    if missing:
+        images = read(data, size, full)
+        records += [train(setting, seed, size, place, images, progress=progress) for setting in missing]
+    add_tables(report, records, full)
     report.notes += [
-        "Half of the images are rotated by 30°; all are cropped to the centre and resized. Accuracy is on 20,000 test "
-        "images, none of them blurred. Routers by transport make a plan for every batch of 128 at test time too, as in "
-        "the paper; the second table has the other ways. Several seeds: means, and the worst ratio of loads.",
-        "Blurring every training image is the published protocol. It leaves sharp test images that no network has seen "
-        "the like of, and no router gets near the paper's accuracies here. Blurring half of them makes the task easy, "
-        "for all routers: a rotation to the nearest pixel leaves marks on sharp edges. It was chosen after the results "
-        "of the published protocol, and is no reproduction of the paper's row.",
-        "The learning rate was chosen among five by the test accuracy of ours (λ1 = 0.1) after one epoch, every image "
-        "blurred, and is the same for all routers: none of the others was tuned.",
-        "Where the gate is sure of two experts, transport sends half of the tokens to the other two, whose outputs the "
-        "gate then gives hardly any weight: this is what the accuracy of balanced loads is lost by.",
-        "Seconds an epoch: the median, with as many trainings at once on the GPU as there are rows, so only ratios "
-        "mean something. Top-1 by default leaves two experts idle, which is faster; balanced top-1 is the measure.",
+        "Half of the images are rotated by 30°; all are cropped to the centre and resized. Every training image is "
+        "blurred, no test image is. Accuracy is on 20,000 test images, after every epoch; the paper's is that of the "
+        "best epoch by test accuracy, with the loads of the last. Routers by transport make a plan for every batch of "
+        "100 at test time too, as in the paper; the second table has the other ways.",
+        "Several seeds: means, the standard deviation in the best epochs, the loads of the first seed and the worst "
+        "ratio of loads.",
+        "Optimiser, rates, noise and balancing loss are the published ones, for all routers, and nothing was tuned. "
+        "One thing differs: an expert sees its own images alone here. In the published code it sees the others' too, "
+        "set to zero, which counts in its batch statistics. `python -m sparsetransport.experiments.moe_cifar` does so "
+        "with `--masked`, for four times the work.",
+        "The paper's weights of transport are not quite the same as ours: its solver is stopped after five steps, and "
+        "simulated loads at 0.1 are as far from balance as those of a solved plan at 0.01 to 0.03. The settings "
+        "`ours-0.01` and `ours-0.03` of that command are for it.",
+        "Seconds an epoch: the median over the epochs. Of the kept records they were taken with 14 trainings at once "
+        "on one GPU and 16 cores, so they compare rows only roughly; top-1 by default leaves two experts idle, which "
+        "is faster.",
     ]
     return report
 
 
-def size_of(blurred: float, full: bool) -> "Size":
+def size_of(full: bool, masked: bool = False) -> "Size":
     """The paper's size, or a small one."""
     from .moe_training import Size
 
-    return Size(blurred=blurred) if full else Size(epochs=2, width=4, images=SMALL_IMAGES, blurred=blurred)
+    return Size(masked=masked) if full else Size(epochs=2, width=4, images=SMALL_IMAGES, masked=masked)
 
 
-def place_of(folder: Path, size: "Size", full: bool) -> Path:
+def place_of(full: bool, masked: bool = False) -> Path:
     """Where the records and checkpoints of a size are."""
-    return folder / f"{'full' if full else 'small'}-blurred-{size.blurred:g}"
+    name = ("full" if full else "small") + ("-masked" if masked else "")
+    return Path(os.environ.get(VARIABLE, "checkpoints")) / NAME / name
 
 
 def read(data: Path | None, size: "Size", full: bool) -> tuple[Any, Any]:
@@ -130,37 +128,38 @@ class Row(NamedTuple):
     """A setting's results over its seeds."""
 
     name: str
-    accuracies: list[float]
-    load: list[int]
-    ratio: float
+    last: list[float]  # accuracies after the last epoch, one a seed
+    best: list[float]  # in the best epoch
+    load: list[int]  # of the first seed, after the last epoch
+    ratio: float  # the worst after the last epoch
+    best_ratio: float  # the worst in the best epochs
     seconds: float
     modes: dict[str, tuple[float, float]]  # accuracy and ratio by inference
-
-    @property
-    def accuracy(self) -> float:
-        """The mean."""
-        return statistics.mean(self.accuracies)
 
 
 def summarise(name: str, records: list["Record"]) -> Row:
     """The seeds of one setting together."""
-    main = "transport" if "transport" in records[0].tests else "topk"
+    records = sorted(records, key=lambda record: record.seed)
+    last = [record.tests[-1] for record in records]
+    best = [max(record.tests, key=lambda test: float(test["accuracy"])) for record in records]
     modes = {}
-    for mode in records[0].tests:
-        tests = [record.tests[mode] for record in records]
-        modes[mode] = (
-            statistics.mean(test["accuracy"] for test in tests),
-            max(ratio_of(test["load"]) for test in tests),
-        )
-    first = min(records, key=lambda record: record.seed)
+    for mode in records[0].inference:
+        tests = [record.inference[mode] for record in records]
+        modes[mode] = (statistics.mean(test["accuracy"] for test in tests), _worst(tests))
     return Row(
         name,
-        [record.tests[main]["accuracy"] for record in records],
-        first.tests[main]["load"],
-        modes[main][1],
+        [test["accuracy"] for test in last],
+        [test["accuracy"] for test in best],
+        last[0]["load"],
+        _worst(last),
+        _worst(best),
         statistics.median(second for record in records for second in record.seconds),
         modes,
     )
+
+
+def _worst(tests: list[dict[str, Any]]) -> float:
+    return max(ratio_of(test["load"]) for test in tests)
 
 
 def ratio_of(load: list[int]) -> float:
@@ -168,64 +167,69 @@ def ratio_of(load: list[int]) -> float:
     return max(load) / max(min(load), 1)
 
 
-def add_tables(report: Report, records: list["Record"], blurred: float, full: bool) -> None:
+def add_tables(report: Report, records: list["Record"], full: bool) -> None:
     """Accuracy, load and time; the ways of inference; and what was to be shown."""
-    rows = [
-        summarise(name, mine)
-        for name in PAPER
-        if (mine := [record for record in records if record.setting == name and record.tests])
-    ]
-    title = f"{100 * blurred:.0f} % of the training images blurred"
-    columns = ["router", "paper: accuracy", "accuracy", "seeds", "paper: loads", "loads", "fullest / emptiest"]
-    columns += ["paper: s an epoch", "s an epoch"]
-    formats = {"paper: accuracy": ".2f", "accuracy": ".2f", columns[6]: ".2f", columns[7]: ".1f", columns[8]: ".1f"}
-    table = Table(f"Table 3, {title}", columns, [], formats)
+    rows = [summarise(name, mine) for name in PAPER if (mine := [each for each in records if each.setting == name])]
+    two = [".2f"] * 4
+    columns = ["router", "paper: accuracy", "best epoch", "last epoch", "± over seeds", "seeds", "paper: loads"]
+    columns += ["loads", "fullest / emptiest", "paper: s an epoch", "s an epoch"]
+    formats = dict(zip(columns[1:5], two, strict=True)) | {columns[8]: ".2f", columns[9]: ".1f", columns[10]: ".1f"}
+    table = Table("Table 3", columns, [], formats)
     ways = Table(
-        f"Ways of inference, {title}",
+        "Ways of inference, after the last epoch",
         ["router", "inference", "accuracy", "fullest / emptiest"],
         [],
         {"accuracy": ".2f", "fullest / emptiest": ".2f"},
     )
     for row in rows:
         paper = PAPER[row.name] if full else None
-        known = [paper.accuracy if paper else None, 100.0 * row.accuracy, len(row.accuracies)]
+        spread = 100.0 * statistics.stdev(row.best) if len(row.best) > 1 else None
+        known = [paper.accuracy if paper else None, *(100.0 * statistics.mean(each) for each in (row.best, row.last))]
         loads = [" ".join(map(str, paper.load)) if paper else None, " ".join(map(str, row.load)), row.ratio]
-        table.rows.append([row.name, *known, *loads, PAPER_SECONDS.get(row.name) if full else None, row.seconds])
+        seconds = [PAPER_SECONDS.get(row.name) if full else None, row.seconds]
+        table.rows.append([row.name, *known, spread, len(row.best), *loads, *seconds])
         for mode, (accuracy, ratio) in row.modes.items():
             if len(row.modes) > 1:
                 ways.rows.append([row.name, mode, 100.0 * accuracy, ratio])
     report.tables += [table, ways]
     if full:
-        good = [row for row in rows if row.name.startswith("ours") and row.accuracy >= ACCURACY and row.ratio <= RATIO]
-        best = max((row for row in rows if row.name.startswith("ours")), key=lambda row: row.accuracy)
-        text = f"{title}: a setting of ours has {100 * ACCURACY:.1f} % with loads within a factor of {RATIO:g}"
-        detail = ", ".join(f"{row.name}: {100 * row.accuracy:.2f} %, {row.ratio:.2f}" for row in good or [best])
-        report.claim(f"{text} ({detail})", bool(good))
-        seconds = {row.name: row.seconds for row in rows}
-        if "Top-1 balanced" in seconds:
-            slower = max(seconds[row.name] / seconds["Top-1 balanced"] for row in rows if row.name.startswith("ours"))
-            text = f"{title}: an epoch with ours takes at most {SLOWER:g} times one with balanced top-1"
-            report.claim(f"{text} ({slower:.2f})", slower <= SLOWER)
+        _claim(report, [row for row in rows if row.name.startswith("ours")])
+
+
+def _claim(report: Report, ours: list[Row]) -> None:
+    """That some setting of ours is accurate and balanced at once."""
+    goal = f"{100 * ACCURACY:.1f} % with loads within a factor of {RATIO:g}"
+    best = [(row.name, statistics.mean(row.best), row.best_ratio) for row in ours]
+    last = [(row.name, statistics.mean(row.last), row.ratio) for row in ours]
+    for text, scores in (("in its best epoch", best), ("after the last epoch", last)):
+        good = [score for score in scores if score[1] >= ACCURACY and score[2] <= RATIO]
+        shown = good or [max(scores, key=lambda score: score[1])]
+        detail = ", ".join(f"{name}: {100 * accuracy:.2f} %, {ratio:.2f}" for name, accuracy, ratio in shown)
+        report.claim(f"a setting of ours has {goal} {text}, mean over the seeds ({detail})", bool(good))
 
 
 def main() -> None:
     """Train one setting, or a piece of it."""
-    from .moe_training import SETTINGS, train
+    from .moe_training import SETTINGS, SOFTER, train
 
+    settings = SETTINGS | SOFTER
     parser = argparse.ArgumentParser(description="Train one setting of moe-cifar, or a piece of it.")
-    parser.add_argument("setting", choices=list(SETTINGS))
+    parser.add_argument("setting", choices=list(settings))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--blurred", type=float, default=BLURRED[0], help="share of the training images")
     parser.add_argument("--minutes", type=float, help="start no epoch after so many")
+    parser.add_argument(
+        "--masked", action="store_true", help="all experts see all images, those of others black, as published"
+    )
     parser.add_argument("--small", action="store_true", help="few images and narrow networks, for a try")
     given = parser.parse_args()
-    folder = Path(os.environ.get(VARIABLE, "checkpoints")) / NAME
-    size = size_of(given.blurred, not given.small)
-    place = place_of(folder, size, not given.small)
-    images = read(given.data, size, not given.small)
-    record = train(SETTINGS[given.setting], given.seed, size, place, images, progress=Quiet(), minutes=given.minutes)
-    print(f"{record.setting}: {len(record.losses)} of {size.epochs} epochs, {record.tests or 'not tested yet'}")
+    full = not given.small
+    size, place = size_of(full, given.masked), place_of(full, given.masked)
+    images = read(given.data, size, full)
+    setting = settings[given.setting]
+    record = train(setting, given.seed, size, place, images, progress=Quiet(), minutes=given.minutes)
+    accuracies = [test["accuracy"] for test in record.tests]
+    print(f"{record.setting}, seed {record.seed}: accuracy after each of {len(accuracies)} epochs {accuracies}")
 
 
 if __name__ == "__main__":
