@@ -18,7 +18,7 @@ def run() -> Table:
     st.solve_batch(costs[:300], n_jobs=2, **SETTING)
     st.solve(costs[0], **SETTING, **letter)
     one = two = alone = np.inf
-    for _ in range(3):
+    for _ in range(5):
         one = min(one, _seconds(lambda: _read(st.solve_batch(costs, n_jobs=1, **SETTING))) / COUNT)
         two = min(two, _seconds(lambda: _read(st.solve_batch(costs, n_jobs=2, **SETTING))) / COUNT)
         alone = min(alone, _seconds(lambda: [st.solve(C, **SETTING) for C in costs[:500]]) / 500)

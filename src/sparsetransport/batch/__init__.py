@@ -15,9 +15,9 @@ from .chunk import Budget, ProblemError, Task, solve_chunk
 
 __all__ = ["ProblemError", "check_jobs", "solve_batch", "solve_stream", "workers"]
 
-CHUNK = 256  # problems that go to a worker together,
+CHUNK = 128  # problems that go to a worker together,
 CHUNK_PAIRS = 500_000  # or fewer, where they have more pairs than this together
-AHEAD = 16  # chunks a worker that are read ahead of the results
+AHEAD = 32  # chunks a worker that are read ahead of the results
 
 
 def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:

@@ -127,10 +127,14 @@ def _matrices(item: Any) -> Matrices | None:
         return None
     if type(cost) is not np.ndarray or cost.ndim != 2 or cost.dtype.kind not in "fiu" or not cost.size:
         return None
-    for mass, size in zip((a, b), cost.shape, strict=True):
-        if mass is not None and (type(mass) is not np.ndarray or mass.shape != (size,) or mass.dtype.kind not in "fiu"):
-            return None
+    if not (_fits(a, cost.shape[0]) and _fits(b, cost.shape[1])):
+        return None
     return np.ascontiguousarray(cost, np.float64), a, b
+
+
+def _fits(mass: Any, size: int) -> bool:
+    """Is this an array of NumPy with one mass for every point, or None for uniform ones?"""
+    return mass is None or (type(mass) is np.ndarray and mass.shape == (size,) and mass.dtype.kind in "fiu")
 
 
 def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:
@@ -236,13 +240,13 @@ class _Flat(NamedTuple):
     def of(cls, group: Sequence[_Ready]) -> "_Flat":
         """From matrices."""
         sources: Any = [ready.source for ready in group]
-        shape = np.array([cost.shape for cost, *_ in sources])
-        cost = np.concatenate([cost.ravel() for cost, *_ in sources])
-        sides = [
-            _uniform(size) if mass is None else np.asarray(mass, np.float64)
-            for matrix, *masses in sources
-            for mass, size in zip(masses, matrix.shape, strict=True)
-        ]
+        shape = np.array([source[0].shape for source in sources])
+        cost = np.concatenate([source[0] for source in sources], axis=None)
+        sides = []
+        for matrix, a, b in sources:
+            m, n = matrix.shape
+            sides.append(_uniform(m) if a is None else np.asarray(a, np.float64))
+            sides.append(_uniform(n) if b is None else np.asarray(b, np.float64))
         mass = np.concatenate(sides)
         return cls(shape, cost, sides, mass, batch.look(shape, cost, mass))
 

@@ -1,6 +1,5 @@
 """Results of a batch, cut out of the arrays of their chunk when they are asked for."""
 
-from collections.abc import Sequence
 from dataclasses import fields
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
@@ -9,7 +8,6 @@ import numpy as np
 
 from .._checks import Floats
 from ..api import _proof, _Prover, _restricted
-from ..geometry._entries import Ints
 from ..matroids import Limits
 from ..outer import batch
 from ..outer.compiled import FULL
@@ -44,7 +42,9 @@ class Solved(NamedTuple):
     """The plans of a chunk, and where each of them is."""
 
     plans: batch.Plans
-    ends: Ints  # (problems + 1, 4) of entries, steps, departures, points
+    ends: list[list[int]]  # (problems + 1, 4) of entries, steps, departures, points
+    values: list[list[float]]  # (problems, 3) cost of transport, objective, KKT residual
+    potential: Floats  # of all points
     kkt: Floats
     weights: Floats  # (problems, 3) the two λ and λ₂
     geometry: dict[str, Any]
@@ -56,7 +56,15 @@ class Solved(NamedTuple):
         np.cumsum(plans.sizes, axis=0, out=ends[1:, :3])
         np.cumsum(packed.size[:, :2].sum(1), out=ends[1:, 3])
         kkt = np.divide(plans.number[:, 2], scale, out=np.zeros_like(scale), where=scale > 0.0)
-        return cls(plans, ends, kkt, packed.number[:, :3] * (0.5, 0.5, 1.0), geometry)
+        return cls(
+            plans,
+            ends.tolist(),
+            plans.number.tolist(),
+            -plans.field,
+            kkt,
+            packed.number[:, :3] * (0.5, 0.5, 1.0),
+            geometry,
+        )
 
 
 class Later(Result):
@@ -71,7 +79,7 @@ class Later(Result):
     def of(cls, solved: Solved, k: int, asked: Asked) -> "Later":
         """Plan ``k`` of a chunk."""
         self = cls.__new__(cls)
-        self.__dict__.update(_solved=solved, _k=k, _asked=asked)
+        self.__dict__.update(_solved=solved, _k=k, _asked=asked, _give=asked.give)
         return self
 
     def __reduce__(self) -> Any:
@@ -80,21 +88,19 @@ class Later(Result):
 
     def _spans(self) -> list[slice]:
         """Of entries, steps, departures and points."""
-        ends: Sequence[list[int]] = self._solved.ends[self._k : self._k + 2].tolist()
-        return [slice(*span) for span in zip(*ends, strict=True)]
+        return list(map(slice, self._solved.ends[self._k], self._solved.ends[self._k + 1]))
 
     @cached_property
     def _parts(self) -> Parts:
-        plans = self._solved.plans
+        solved, source = self._solved, self._asked.source
+        plans = solved.plans
         entries, _, _, points = self._spans()
-        source = self._asked.source
-        shape = source.shape if isinstance(source, Problem) else source[0].shape
-        m, n = shape
-        linear, value, _ = plans.number[self._k].tolist()
-        label, marginal, potential = plans.label[entries], plans.marginal[points], -plans.field[points]
+        m, n = source.shape if isinstance(source, Problem) else source[0].shape
+        linear, value, _ = solved.values[self._k]
+        marginal, potential = plans.marginal[points], solved.potential[points]
         return Parts(
-            label[:, 0],
-            label[:, 1],
+            plans.label[entries, 0],
+            plans.label[entries, 1],
             plans.mass[entries],
             (m, n),
             value,
@@ -138,10 +144,6 @@ class Later(Result):
         steps = self._spans()[1]
         first, second, reg = self._solved.weights[self._k].tolist()
         return {"steps": steps.stop - steps.start, "unbalanced": (first, second), "reg": reg}
-
-    @cached_property
-    def _give(self) -> Any:
-        return self._asked.give
 
     @cached_property
     def _problem(self) -> Problem:

@@ -47,8 +47,9 @@ class Pack(NamedTuple):
         base: Floats,
     ) -> "Pack":
         """The arrays as they are, with room and capacities from the limits; ``size`` has the first four numbers."""
-        distinct = {id(one): (one.flat[1:], room_for(one), one.total) for one in limits}
-        known = [distinct[id(one)] for one in limits]
+        distinct = {id(one): one for one in limits}
+        made = {key: (one.flat[1:], room_for(one), one.total) for key, one in distinct.items()}
+        known = [made[id(one)] for one in limits]
         left = np.concatenate([flat for flat, *_ in known])
         rooms = np.array([(room, total) for _, room, total in known])
         return cls(np.column_stack([np.asarray(size), rooms]), number, cost, gram, mass, base, left)
