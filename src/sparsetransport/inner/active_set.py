@@ -16,6 +16,7 @@ from ._cholesky import Floats
 
 DEPENDENT = 1e-13  # a Schur complement below this share of the diagonal means: depends on the others
 SOLVED, UNBOUNDED = 0, 1
+DEPENDS, SETTLED, UNSETTLED = 0, 1, 2
 
 
 class Factor(NamedTuple):
@@ -171,11 +172,11 @@ def push(factor: Factor, row: int, column: int, diagonal: float, slope: float) -
 @kernel
 def extend(
     upper: Floats, target: Floats, mass: Floats, coupling: Floats, scratch: Floats, diagonal: float, slope: float
-) -> bool:
-    """`push` where all goes well: the new entry depends on none of the ``coupling.size`` others, and none of them goes.
+) -> int:
+    """The first part of `push`, for ``coupling.size`` entries; it takes single arrays.
 
-    False, and nothing is changed, where that is not so. It takes single arrays, for which the compiler need not count
-    references.
+    ``DEPENDS``: the new entry depends on the others, and nothing is changed. ``SETTLED``: the masses are optimal, all
+    of them positive. ``UNSETTLED``: the entry is in the factor without mass, and `settle` must follow.
     """
     size = coupling.size
     projected, goal = scratch[0], scratch[1]
@@ -185,16 +186,20 @@ def extend(
     schur = diagonal
     for t in range(size):
         schur -= projected[t] * projected[t]
-    good = schur > DEPENDENT * diagonal
-    if good:
+    state = DEPENDS
+    if schur > DEPENDENT * diagonal:
         _cholesky.append(upper, target, size, projected, schur, slope)
         _cholesky.backward(upper, size + 1, target, goal)
+        positive = True
         for t in range(size + 1):
-            good &= goal[t] > 0.0
-        if good:
+            positive &= goal[t] > 0.0
+        if positive:
             for t in range(size + 1):
                 mass[t] = goal[t]
-    return good
+        else:
+            mass[size] = 0.0
+        state = SETTLED if positive else UNSETTLED
+    return state
 
 
 @kernel

@@ -16,8 +16,9 @@ from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
 from ..geometry.matrices import SUMMED
 from ..matroids import Limits
 from ..problem import Problem
-from .compiled import FULL, OPTIMAL, Data, Trace, Work, grow, new_trace, new_work, start_afresh, wants_more
+from .compiled import FULL, OPTIMAL, grow, start_afresh, wants_more
 from .engine import CHUNK, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
+from .state import Data, Trace, Work, new_trace, new_work
 from .swaps import swap_pass
 
 LARGE = POOL_FROM  # pairs of a problem that is not for the batch

@@ -14,8 +14,8 @@ from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
 from ..result import Status
 from . import capacity, compiled, swaps
-from .compiled import Data, Trace
 from .loop import Callback, Outcome, Record, Step, as_arrays
+from .state import Data, Trace, new_trace, new_work
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
@@ -56,7 +56,7 @@ class Engine:
             self.limits.labels,
             pooled,
         )
-        self.work = compiled.new_work(self.data, room, self.limits.flat)
+        self.work = new_work(self.data, room, self.limits.flat)
 
     def seed(self, pairs: Sequence[Pair], mass: Floats | None = None) -> None:
         """Begin with those of the pairs that help: all at once from their masses if these are known, then one by one.
@@ -108,8 +108,8 @@ class Engine:
         accepted = 1
         while accepted and not self.stopped and self.effort[0] < allowed:
             self._enlarge(entries=accepted < 0)
-            trace = compiled.new_trace(STEPS, len(self.work.factor.mass))
-            spare = compiled.new_work(self.data, len(self.work.factor.mass), self.work.left)
+            trace = new_trace(STEPS, len(self.work.factor.mass))
+            spare = new_work(self.data, len(self.work.factor.mass), self.work.left)
             limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
             accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
             self._note(trace)
@@ -119,7 +119,7 @@ class Engine:
         compiled.start_afresh(self.work)
         while not self.stopped:
             room = len(self.work.factor.mass)
-            trace = compiled.new_trace(1 if self.callback is not None else min(STEPS, 4 * room + 64), room)
+            trace = new_trace(1 if self.callback is not None else min(STEPS, 4 * room + 64), room)
             code = step(trace, self.effort[0] + CHUNK)
             self._note(trace)
             if code == compiled.NEEDS_ROOM:
@@ -164,7 +164,7 @@ class Engine:
         factor = self.work.factor
         if entries:
             room = 2 * len(factor.mass)
-            larger = compiled.new_work(self.data, room, self.work.left)
+            larger = new_work(self.data, room, self.work.left)
             self.work = larger._replace(factor=enlarge(factor, room))
 
 

@@ -24,24 +24,9 @@ from ..geometry._entries import MATRIX, Floats, Ints, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
-from .compiled import (
-    NEEDS_ROOM,
-    Data,
-    Trace,
-    Work,
-    add_and_log,
-    copy_work,
-    couple,
-    diagonal,
-    find_row,
-    grow,
-    holds,
-    log,
-    refresh,
-    scan_columns,
-    slope,
-    start_afresh,
-)
+from .compiled import NEEDS_ROOM, add_and_log, grow, log, start_afresh
+from .scan import find_row, scan_columns
+from .state import Data, Trace, Work, copy_work, couple, diagonal, holds, refresh, slope
 
 WORSE, BETTER = 100, 101
 NONE = -1
@@ -176,27 +161,24 @@ def _one_for_two(
 
 
 @kernel
-def _take(matrix: Floats, rows: Ints, cols: Ints, out: Floats) -> None:
-    """``out = matrix[rows][:, cols]``, as many of each as ``out`` has room for."""
-    for t in range(out.shape[0]):
-        for s in range(out.shape[1]):
-            out[t, s] = matrix[rows[t], cols[s]]
-
-
-@kernel
-def _crossings(costs: Floats, label: Ints, mass: Floats, head: Ints, link: Ints, partner: Ints, least: Floats) -> None:
+def _crossings(
+    costs: Floats, at: Ints, label: Ints, mass: Floats, head: Ints, link: Ints, partner: Ints, least: Floats
+) -> None:
     """For every entry the one with which it is best exchanged, -1: none, and about what that changes.
 
-    ``costs[t, s]`` is the cost from the row of entry ``t`` to the column of entry ``s``.
+    The cost from the row of entry ``t`` to the column of entry ``s`` is ``costs[at[0, t], at[1, s]]``.
     """
     size = least.size
-    rows, cols = label[0], label[1]
+    rows, cols, at_row, at_col = label[0], label[1], at[0], at[1]
+    own = np.empty(size)
+    for t in range(size):
+        own[t] = costs[at_row[t], at_col[t]]
     for t in range(size):
         least[t], partner[t] = 0.0, -1
         for s in range(size):
             if rows[s] == rows[t] or cols[s] == cols[t]:
                 continue
-            saved = costs[t, s] + costs[s, t] - costs[t, t] - costs[s, s]
+            saved = costs[at_row[t], at_col[s]] + costs[at_row[s], at_col[t]] - own[t] - own[s]
             change = saved * min(mass[t], mass[s])
             if change >= least[t] or holds(head, link, cols, rows[t], cols[s]):
                 continue
@@ -209,14 +191,15 @@ def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> No
     """For every entry the crossed one with which it is best exchanged."""
     factor, size, n = work.factor, work.factor.size[0], data.base_c.size
     label, mass = factor.label, factor.mass
-    costs, partner, least = np.empty((size, size)), np.empty(size, np.int64), np.empty(size)
-    if data.cost.kind == MATRIX:
-        _take(data.cost.matrix, label[0], label[1], costs)
-    else:
+    partner, least = np.empty(size, np.int64), np.empty(size)
+    costs, at = data.cost.matrix, label
+    if data.cost.kind != MATRIX:
+        costs, at = np.empty((size, size)), np.empty((2, size), np.int64)
         for t in range(size):
+            at[0, t] = at[1, t] = t
             for s in range(size):
                 costs[t, s] = cost_entry(data.cost, label[0, t], label[1, s])
-    _crossings(costs, label, mass, work.head, work.link, partner, least)
+    _crossings(costs, at, label, mass, work.head, work.link, partner, least)
     for t in range(size):
         s = partner[t]
         if s < 0 or least[t] >= -data.tol * mass[t] or (s < t and partner[s] == t):

@@ -1,0 +1,180 @@
+"""The problem and the state of a solve as arrays, for machine code.
+
+``Data`` is the problem and is only read (but for the cache of lazy Gram columns); ``Work`` is the state, and a call may
+stop at any step and go on from there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._jit import kernel, shared, small_kernel
+from ..geometry._entries import Cost, Floats, Gram, Ints, cost_entry, gram_diagonal, gram_entry, potential
+from ..inner.active_set import Factor, copy_factor, new_factor
+
+DEPTH = 4  # pairs a column that a scan for the pool keeps
+POOL = 256  # pairs in the pool
+
+
+class Data(NamedTuple):
+    """The problem as arrays."""
+
+    cost: Cost  # where not pooled, its matrix is a copy, which scans mark for a moment
+    gram_a: Gram
+    gram_b: Gram
+    base_r: Floats  # (m,) r of the empty plan: -2 lambda_a Ga a
+    base_c: Floats  # (n,)
+    reg: float
+    tol: float  # a gradient above -tol counts as zero
+    labels: NDArray[np.int32]  # (q, m, n) groups other than rows and columns; -1: in no group
+    pooled: bool
+
+
+class Work(NamedTuple):
+    """The state of a solve."""
+
+    factor: Factor
+    r: Floats
+    c: Floats
+    mass_a: Floats  # row sums of the plan
+    mass_b: Floats
+    left: Ints  # (1 + m + n + groups,) free capacity of the whole plan, of rows, of columns, of labelled groups
+    active: Ints  # (2, max(m, n)) scratch: rows and columns with mass
+    head: Ints  # (m,) first support entry of a row, -1: none
+    link: Ints  # (capacity,) next one in the same row
+    best: Floats  # (DEPTH + 1, n) smallest gradients of a column; at last, scratch for one row of the cost
+    where: Ints  # (DEPTH, n) their rows
+    pool: Ints  # (2, POOL) rows and columns of pooled pairs
+    pool_state: Floats  # (3,) pairs in the pool, additions it is still good for, smallest gradient it left out
+    progress: Floats  # (2,) the best gain so far, and steps since it was reached
+
+
+class Trace(NamedTuple):
+    """What a call did, step by step: the pair added, the gain reached, the entries left, the pairs that went."""
+
+    added: Ints  # (2, steps)
+    gain: Floats  # (steps,)
+    entries: Ints  # (steps,)
+    gone: Ints  # (2, departures)
+    gone_until: Ints  # (steps,) departures up to and with this step
+    steps: Ints  # (2,) steps, departures
+
+
+@shared
+def new_trace(steps: int, capacity: int) -> Trace:
+    """Room for ``steps`` additions. Every departure follows an addition or one of ``capacity`` entries at the start."""
+    return Trace(
+        np.zeros((2, steps), np.int64),
+        np.zeros(steps),
+        np.zeros(steps, np.int64),
+        np.zeros((2, steps + capacity), np.int64),
+        np.zeros(steps, np.int64),
+        np.zeros(2, np.int64),
+    )
+
+
+@shared
+def new_work(data: Data, capacity: int, left: Ints) -> Work:
+    """The empty plan with room for ``capacity`` entries, and with the capacities ``left``."""
+    m, n = data.base_r.size, data.base_c.size
+    return Work(
+        new_factor(capacity),
+        data.base_r.copy(),
+        data.base_c.copy(),
+        np.zeros(m),
+        np.zeros(n),
+        left.copy(),
+        np.zeros((2, max(m, n)), np.int64),
+        np.zeros(m, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros((DEPTH + 1, n)),
+        np.zeros((DEPTH, n), np.int64),
+        np.zeros((2, POOL), np.int64),
+        np.zeros(3),
+        np.zeros(2),
+    )
+
+
+@kernel
+def copy_work(source: Work, destination: Work) -> None:
+    """Make ``destination`` the same as ``source``, scratch aside."""
+    copy_factor(source.factor, destination.factor)
+    for k in range(source.left.size):
+        destination.left[k] = source.left[k]
+
+
+@kernel
+def couple_arrays(gram_a: Gram, gram_b: Gram, label: Ints, coupling: Floats, i: int, j: int) -> None:
+    """The Hessian between the pair and the first pairs of ``label``, as many as ``coupling`` has room for."""
+    for t in range(coupling.size):
+        coupling[t] = gram_entry(gram_a, i, label[0, t]) + gram_entry(gram_b, j, label[1, t])
+
+
+@small_kernel
+def couple(data: Data, work: Work, i: int, j: int) -> None:
+    """Put the Hessian between the pair and the support into ``factor.coupling``."""
+    factor = work.factor
+    couple_arrays(data.gram_a, data.gram_b, factor.label, factor.coupling[: factor.size[0]], i, j)
+
+
+@small_kernel
+def diagonal(data: Data, i: int, j: int) -> float:
+    """The Hessian's diagonal entry of a pair."""
+    return float(gram_diagonal(data.gram_a, i) + gram_diagonal(data.gram_b, j) + data.reg)
+
+
+@small_kernel
+def slope(data: Data, i: int, j: int) -> float:
+    """The linear term of a pair."""
+    return float(cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j])
+
+
+@kernel
+def _tally(
+    label: Ints, mass: Floats, size: int, mass_a: Floats, mass_b: Floats, active: Ints, head: Ints, link: Ints
+) -> tuple[int, int]:
+    """Sums of rows and columns, lists of those with mass, and of the entries of each row; the lengths of the first."""
+    mass_a[:] = 0.0
+    mass_b[:] = 0.0
+    head[:] = -1
+    count_a = count_b = 0
+    for t in range(size):
+        i, j = label[0, t], label[1, t]
+        if mass_a[i] == 0.0:
+            active[0, count_a] = i
+            count_a += 1
+        if mass_b[j] == 0.0:
+            active[1, count_b] = j
+            count_b += 1
+        mass_a[i] += mass[t]
+        mass_b[j] += mass[t]
+        link[t] = head[i]
+        head[i] = t
+    return count_a, count_b
+
+
+@small_kernel
+def refresh_inline(data: Data, work: Work) -> None:
+    """`refresh` as part of its caller."""
+    factor, active = work.factor, work.active
+    count_a, count_b = _tally(
+        factor.label, factor.mass, factor.size[0], work.mass_a, work.mass_b, active, work.head, work.link
+    )
+    potential(data.gram_a, data.base_r, work.mass_a, active[0], count_a, work.r)
+    potential(data.gram_b, data.base_c, work.mass_b, active[1], count_b, work.c)
+
+
+@kernel
+def refresh(data: Data, work: Work) -> None:
+    """Marginals, ``r`` and ``c`` of the present plan, and the lists of support entries by row."""
+    refresh_inline(data, work)
+
+
+@small_kernel
+def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
+    """Is the pair in the support? Asks the lists that ``refresh`` made."""
+    t = head[i]
+    while t >= 0 and columns[t] != j:
+        t = link[t]
+    return bool(t >= 0)
