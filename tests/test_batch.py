@@ -179,6 +179,44 @@ print([result.value.hex() for result in results])
     assert "nan" not in said[0]
 
 
+def test_what_happens_to_the_inputs_later_does_not_matter():
+    rng = np.random.default_rng(4)
+    C, a, b, weights = rng.random((4, 5)), rng.random(4), rng.random(5), [2.0, 3.0]
+    wanted = st.solve(C.copy(), a.copy(), b.copy(), budget=3, unbalanced=tuple(weights), reg=0.1)
+    (result,) = st.solve_batch([(C, a, b)], budget=3, unbalanced=weights, reg=0.1)
+    a[:], b[:], weights[0] = 7.0, 7.0, 100.0
+    assert_same(result, wanted)
+    (result,) = st.solve_batch([C], budget=3)
+    C[:] = np.nan
+    assert result.path.objective[-1] == pytest.approx(result.value)
+    assert pickle.loads(pickle.dumps(result)).value == result.value
+    C[:] = np.inf
+    (result,) = st.solve_batch([C])
+    C[:] = 1.0
+    assert result.status is st.Status.ALL_FORBIDDEN
+
+
+def test_a_budget_may_solve_a_batch_itself():
+    def budget(m, n):
+        return st.solve_batch([np.ones((m, n))], budget=2)[0].rows.size
+
+    assert st.solve_batch([np.ones((3, 4))], budget=budget)[0].rows.size == 2
+
+
+def test_true_is_no_budget_even_beside_one():
+    results = st.solve_batch(
+        [np.ones((3, 2)), np.ones((2, 2))], budget=lambda m, n: True if m == 2 else 1, on_error="record"
+    )
+    assert isinstance(results[0], st.Result)
+    assert "budget must be a positive int" in results[1].reason
+
+
+def test_masses_that_overflow_are_left_to_solve():
+    with pytest.warns(st.ConvergenceWarning):
+        (result,) = st.solve_batch([(np.ones((4, 5)), np.full(4, 1e308), np.full(5, 1e308))], budget=3)
+    assert not result.converged
+
+
 def test_torch_in_torch_out():
     torch = pytest.importorskip("torch")
     C = torch.rand(3, 4, 5, dtype=torch.float64)
@@ -287,6 +325,7 @@ def test_an_objective_without_a_minimum_is_an_error_of_its_problem():
         ({"rng": np.random.default_rng(0)}, "rng must be a seed"),
         ({"budget": -3}, "budget must be a positive int, got -3"),
         ({"method": "magic"}, "method must be one of"),
+        ({"foo": 1}, "there is no option foo"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

@@ -651,3 +651,15 @@ def test_a_result_survives_pickling():
     np.testing.assert_array_equal(copy.plan, result.plan)
     assert copy.gap == result.gap
     assert copy.path.plan_at(3).value == result.path.plan_at(3).value
+
+
+@pytest.mark.parametrize("seed", [6186, 10641, 3406])
+def test_polish_keeps_the_plan_where_an_exchange_meets_no_minimum(seed):
+    """Singular Gram matrices and negative costs: the objective may fall without bound on some supports."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(3, 8))
+    C, A, B = rng.normal(size=(m, m)), rng.normal(size=(m, m // 2)), rng.normal(size=(m, m // 2))
+    a, b = rng.random(m), rng.random(m)
+    options = {"budget": st.PerRow(2) & st.PerColumn(2), "kernels": (A @ A.T, B @ B.T), "unbalanced": 10.0}
+    rough, polished = (st.solve(C, a, b, polish=polish, **options) for polish in (False, True))
+    assert polished.value <= rough.value + 1e-9 * abs(rough.value)

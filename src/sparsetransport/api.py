@@ -23,7 +23,6 @@ from .problem import Problem
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
-_Options = Options  # the name that batches know it by
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
 

@@ -176,6 +176,27 @@ def test_many_plans_at_once_are_those_of_solve(settings):
         np.testing.assert_allclose(scores, wanted[1], rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("costs", "settings", "message"),
+    [
+        ([[0.0, np.nan], [1.0, 0.0]], Settings(), r"costs\[1\] must be finite or \+inf, got nan at \(0, 1\)"),
+        ([0.0, 1.0], Settings(), r"costs\[1\] must have 2 dimensions"),
+        ([[0.0]], Settings(unbalanced=-1.0), "unbalanced must be a positive number"),
+        ([[0.0]], Settings(neighbours=0.9), "neighbours must be"),
+    ],
+)
+def test_bad_costs_and_settings_are_errors(costs, settings, message):
+    with pytest.raises(ValueError, match=message):
+        align_costs([np.ones((1, 1)), np.array(costs)], settings)
+
+
+def test_costs_and_settings_may_be_whole_numbers():
+    costs = np.array([[0, 1], [1, 0]])
+    assert align_costs([costs], Settings(unbalanced=1, threshold=0)) == align_costs(
+        [costs.astype(float)], Settings(unbalanced=1.0, threshold=0.0)
+    )
+
+
 def test_only_words_beside_a_link_join_it():
     cost = np.full((4, 2), 0.9)
     cost[0, 0], cost[1, 1], cost[3, 1] = 0.0, 0.1, 0.15  # the word between stays out, so the last one is not beside

@@ -56,7 +56,7 @@ class Settings(NamedTuple):
     phrases: float = 0.15
 
     def checked(self) -> "Settings":
-        """These, if they make sense."""
+        """These as floats, if they make sense."""
         for name in ("distortion", "smoothing", "phrases"):
             _checks.number(name, getattr(self, name), positive=False)
         _checks.number("unbalanced", self.unbalanced, positive=True)
@@ -66,7 +66,7 @@ class Settings(NamedTuple):
             raise ValueError(f"neighbours must be a number from 0 to below 0.5, got {self.neighbours!r}")
         if not 0.0 <= _checks.number("threshold", self.threshold, positive=False) < 1.0:
             raise ValueError(f"threshold must be a number from 0 to below 1, got {self.threshold!r}")
-        return self
+        return Settings(*map(float, self))
 
 
 DEFAULTS = Settings()
@@ -129,11 +129,17 @@ def align_costs(costs: Sequence[Floats], settings: Settings = DEFAULTS, *, n_job
     [(0, 0), (1, 1), (1, 2)]
     """
     check_jobs(n_jobs)
+    settings = settings.checked()
     found: list[Links] = [([], []) for _ in costs]
-    held = [k for k, cost in enumerate(costs) if cost.size]
-    groups = [held[first : first + _TOGETHER] for first in range(0, len(held), _TOGETHER)]
+    held = {
+        k: _checks.real_array(f"costs[{k}]", cost, ndim=2, infinite=True)
+        for k, cost in enumerate(costs)
+        if np.size(cost)
+    }
+    filled = list(held)
+    groups = [filled[first : first + _TOGETHER] for first in range(0, len(filled), _TOGETHER)]
     with workers(n_jobs) as (_, run):
-        parts = run(partial(_align, settings), [[costs[k] for k in group] for group in groups])
+        parts = run(partial(_align, settings), [[held[k] for k in group] for group in groups])
         for group, links in zip(groups, parts, strict=True):
             for k, each in zip(group, links, strict=True):
                 found[k] = each

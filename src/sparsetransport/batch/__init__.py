@@ -1,5 +1,6 @@
 """Many problems at once: in threads on this machine, or on a cluster through joblib."""
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import _checks
-from ..api import _Options
+from ..options import Options
 from ..problem import Problem
 from .chunk import Budget, ProblemError, Task, solve_chunk
 
@@ -30,7 +31,8 @@ def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:
         ``C`` of shape (N, m, n) alone, or ``zip(C, a, b)``.
     budget : int, Matroid, None or a function, optional
         One for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side has
-        points.
+        points. It is called once or more for a shape; a ValueError or TypeError of it is one of the problem, any other
+        error ends the batch.
     kernels, unbalanced, reg
         As in `solve`, for those that are no `Problem` yet.
     n_jobs : int, optional
@@ -91,7 +93,10 @@ def solve_stream(
     if isinstance(options.get("rng"), np.random.Generator):
         raise TypeError("rng must be a seed: workers cannot share a Generator")
     check_jobs(n_jobs)
-    _Options.checked(budget=None if callable(budget) else budget, **options)
+    unknown = options.keys() - inspect.signature(Options.checked).parameters
+    if unknown:
+        raise TypeError(f"there is no option {', '.join(sorted(unknown))}; see solve for those there are")
+    Options.checked(budget=None if callable(budget) else budget, **options)
     task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options)
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
 

@@ -10,11 +10,12 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
-from ..api import _SMALL_RESIDUAL, _Options, _solve
+from ..api import _SMALL_RESIDUAL, _solve
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
 from ..inner.solvers import ActiveSet
 from ..matroids import Counting, Limits, Matroid, no_limits
+from ..options import Options
 from ..outer import batch
 from ..outer.omp import OMP
 from ..problem import Problem, auto_weight, weights_of
@@ -23,13 +24,13 @@ from .later import Later, Matrices, Solved
 
 # Threads take turns at what Python does before and after the kernel. They could not do it at the same time anyway, and
 # without turns they fight over the GIL at every call of NumPy.
-_TURN = threading.Lock()
+_TURN = threading.RLock()  # a budget may be a function that solves a batch itself
 
 
 def _new_turn() -> None:
     """A forked child has none of the threads that may hold the lock."""
     global _TURN
-    _TURN = threading.Lock()
+    _TURN = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -63,7 +64,7 @@ class _Ready(NamedTuple):
     place: int
     source: Problem | Matrices  # matrices are looked at together, in machine code
     limits: Limits | None  # None: not for the compiled batch
-    options: _Options
+    options: Options
     give: Any
 
 
@@ -153,26 +154,26 @@ class _Budgets:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.by_shape: dict[tuple[int, ...], tuple[_Options, Limits | None]] = {}
-        self.by_budget: dict[Any, tuple[Any, _Options]] = {}  # holds the budget too, so that no id is used again
+        self.by_shape: dict[tuple[int, ...], tuple[Options, Limits | None]] = {}
+        self.by_budget: dict[Any, tuple[Any, Options]] = {}  # holds the budget too, so that no id is used again
 
-    def __call__(self, shape: tuple[int, ...]) -> tuple[_Options, Limits | None]:
+    def __call__(self, shape: tuple[int, ...]) -> tuple[Options, Limits | None]:
         if shape not in self.by_shape:
             options = self._options(shape)
             self.by_shape[shape] = options, _limits(options, shape)
         return self.by_shape[shape]
 
-    def _options(self, shape: tuple[int, ...]) -> _Options:
+    def _options(self, shape: tuple[int, ...]) -> Options:
         budget: Any = self.task.budget(*shape) if callable(self.task.budget) else self.task.budget
         if isinstance(budget, np.integer):
             budget = int(budget)
-        key = budget if isinstance(budget, int | None) else id(budget)
+        key = (type(budget), budget) if isinstance(budget, int | None) else id(budget)
         if key not in self.by_budget:
-            self.by_budget[key] = budget, _Options.checked(budget=budget, **self.task.options)
+            self.by_budget[key] = budget, Options.checked(budget=budget, **self.task.options)
         return self.by_budget[key][1]
 
 
-def _limits(options: _Options, shape: Any) -> Limits | None:
+def _limits(options: Options, shape: Any) -> Limits | None:
     """The limits of the budget, if the options are those that the compiled batch knows."""
     usual = isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet
     if not usual or not options.counting or options.gap_tol is not None:
@@ -187,26 +188,34 @@ def _together(group: list[_Ready], task: Task, results: list[Any]) -> list[_Read
     with _TURN:
         if isinstance(group[0].source, Problem):
             packed, scale = _pack_problems(group, options.tol)
+            empty = np.array([not ready.source.cost.has_pairs for ready in group])  # type: ignore[union-attr]
         else:
             flat = _Flat.of(group)
             sound = flat.seen.sound.tolist()
-            if not all(sound):  # rare: leave the others out and look again
+            if not all(sound):  # rare: leave those that are not out, and look again
                 left = [ready for ready, fine in zip(group, sound, strict=True) if not fine]
                 group = [ready for ready, fine in zip(group, sound, strict=True) if fine]
                 if not group:
                     return left
                 flat = _Flat.of(group)
             packed, scale = _pack_matrices(group, flat, task.geometry, options.tol)
+            empty = flat.seen.allowed == 0
     plans = batch.solve(packed, options.polish)
     with _TURN:
-        solved = Solved.of(plans, packed, scale, task.geometry)
+        solved = Solved.of(plans, packed, scale, empty)
         finished = (plans.code != batch.UNFINISHED) & (solved.kkt <= max(_SMALL_RESIDUAL, options.tol))
+        finished &= np.isfinite(plans.number).all(1)
         for k, (ready, done) in enumerate(zip(group, finished.tolist(), strict=True)):
             if done:
                 results[ready.place] = Later.of(solved, k, ready)
             else:
                 left.append(ready)
     return left
+
+
+def _limits_of(group: Sequence[_Ready]) -> list[Limits]:
+    limits: Any = [ready.limits for ready in group]  # what is solved together has some
+    return limits  # type: ignore[no-any-return]
 
 
 def _pack_problems(group: Sequence[_Ready], tol: float) -> tuple[batch.Pack, Floats]:
@@ -217,7 +226,7 @@ def _pack_problems(group: Sequence[_Ready], tol: float) -> tuple[batch.Pack, Flo
     numbers = [(2.0 * problem.unbalanced[0], 2.0 * problem.unbalanced[1], problem.reg) for problem in problems]
     packed = batch.Pack.of(
         [(*problem.shape, len(a), len(b)) for problem, (a, b) in zip(problems, grams, strict=True)],
-        [ready.limits for ready in group if ready.limits is not None],
+        _limits_of(group),
         np.column_stack([np.array(numbers), tol * scale]),
         np.concatenate([problem.cost.compiled.matrix.ravel() for problem in problems]),
         np.concatenate([gram.ravel() for both in grams for gram in both]),
@@ -261,7 +270,7 @@ def _pack_matrices(
     scale = np.maximum((twice * flat.seen.largest).max(1), -np.minimum(flat.seen.lowest, 0.0))
     packed = batch.Pack.of(
         np.column_stack([flat.shape, np.zeros_like(flat.shape)]),
-        [ready.limits for ready in group if ready.limits is not None],
+        _limits_of(group),
         np.column_stack([twice, np.full(len(group), float(geometry["reg"])), tol * scale]),
         flat.cost,
         np.zeros(0),

@@ -5,9 +5,11 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import Floats
 from ..api import _proof, _Prover, _restricted
+from ..geometry.matrices import Cost, Gram
 from ..matroids import Limits
 from ..outer import batch
 from ..outer.compiled import FULL
@@ -47,10 +49,11 @@ class Solved(NamedTuple):
     potential: Floats  # of all points
     kkt: Floats
     weights: Floats  # (problems, 3) the two λ and λ₂
-    geometry: dict[str, Any]
+    mass: Floats  # asked for, of all points
+    empty: NDArray[np.bool_]  # is every pair forbidden?
 
     @classmethod
-    def of(cls, plans: batch.Plans, packed: batch.Pack, scale: Floats, geometry: dict[str, Any]) -> "Solved":
+    def of(cls, plans: batch.Plans, packed: batch.Pack, scale: Floats, empty: NDArray[np.bool_]) -> "Solved":
         """What `batch.solve` gave, with KKT residuals relative to the ``scale`` of the gradients."""
         ends = np.zeros((len(scale) + 1, 4), np.int64)
         np.cumsum(plans.sizes, axis=0, out=ends[1:, :3])
@@ -63,7 +66,8 @@ class Solved(NamedTuple):
             -plans.field,
             kkt,
             packed.number[:, :3] * (0.5, 0.5, 1.0),
-            geometry,
+            packed.mass,
+            empty,
         )
 
 
@@ -99,8 +103,8 @@ class Later(Result):
         linear, value, _ = solved.values[self._k]
         marginal, potential = plans.marginal[points], solved.potential[points]
         return Parts(
-            plans.label[entries, 0],
-            plans.label[entries, 1],
+            plans.label[entries, 0].copy(),
+            plans.label[entries, 1].copy(),
             plans.mass[entries],
             (m, n),
             value,
@@ -114,7 +118,7 @@ class Later(Result):
     def status(self) -> Status:
         """Why the solve ended."""
         code = int(self._solved.plans.code[self._k])
-        if not self._parts.mass.size and not self._problem.cost.has_pairs:
+        if self._solved.empty[self._k]:
             return Status.ALL_FORBIDDEN
         return Status.OPTIMAL if code == batch.CERTAIN else Status.BUDGET_USED if code == FULL else Status.LOCAL
 
@@ -147,8 +151,15 @@ class Later(Result):
 
     @cached_property
     def _problem(self) -> Problem:
+        """As it was solved: masses and weights are ours, costs the user's, as in the result of `solve`."""
         source = self._asked.source
-        return source if isinstance(source, Problem) else Problem.from_matrices(*source, **self._solved.geometry)
+        if isinstance(source, Problem):
+            return source
+        m, n = source[0].shape
+        mass = self._solved.mass[self._spans()[3]]
+        first, second, reg = self._solved.weights[self._k].tolist()
+        cost = Cost.of_matrix(source[0])
+        return Problem(cost, mass[:m], mass[m:], Gram.delta(m), Gram.delta(n), (first, second), reg)
 
     @cached_property
     def _prover(self) -> _Prover:

@@ -33,7 +33,12 @@ class Cost:
     @classmethod
     def dense(cls, matrix: Any) -> "Cost":
         """From a matrix; ``+inf`` forbids a pair."""
-        array = _checks.real_array("C", matrix, ndim=2, infinite=True)
+        return cls.of_matrix(_checks.real_array("C", matrix, ndim=2, infinite=True))
+
+    @classmethod
+    def of_matrix(cls, array: Floats) -> "Cost":
+        """From a matrix that has been checked."""
+        array = array if array.flags.writeable else array.copy()  # kernels know no other kind
         return cls(_entries.Cost(_entries.MATRIX, array, _NO_POINTS, _NO_POINTS, 1.0), (array.shape[0], array.shape[1]))
 
     @classmethod

@@ -83,6 +83,7 @@ def fits(problem: Problem) -> bool:
 class Look(NamedTuple):
     """What is known of problems after a look at all of their numbers."""
 
+    allowed: Ints  # pairs that are not forbidden
     sound: NDArray[np.bool_]  # no NaN, no minus infinity, and masses that are finite and not negative
     lowest: Floats  # the lowest cost
     mean: Floats  # the mean absolute cost of the allowed pairs
@@ -93,7 +94,13 @@ class Look(NamedTuple):
 def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
     """See whether costs and masses, side by side, are sound, and how large they are."""
     problems = len(shape)
-    seen = Look(np.ones(problems, np.bool_), np.empty(problems), np.empty(problems), np.zeros((problems, 2)))
+    seen = Look(
+        np.empty(problems, np.int64),
+        np.ones(problems, np.bool_),
+        np.empty(problems),
+        np.empty(problems),
+        np.zeros((problems, 2)),
+    )
     at = point = 0
     for k in range(problems):
         m, n = shape[k, 0], shape[k, 1]
@@ -102,8 +109,8 @@ def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
         for first in range(0, m, SUMMED):
             some, least, size = summarise(matrix[first : min(first + SUMMED, m)])
             allowed, lowest, total = allowed + some, min(lowest, least), total + size
-        seen.lowest[k], seen.mean[k] = lowest, total / max(allowed, 1)
-        # summarise leaves NaN out, and minus infinity makes the total infinite
+        seen.allowed[k], seen.lowest[k], seen.mean[k] = allowed, lowest, total / max(allowed, 1)
+        # summarise counts neither NaN nor infinity
         forbidden = 0
         for p in range(m * n):
             forbidden += cost[at + p] == np.inf
@@ -174,6 +181,8 @@ def _solve(packed: Pack, polish: bool) -> Plans:
         steps += _steps(packed.size[k, 4])
         widest = max(widest, packed.size[k, 0], packed.size[k, 1])
     plans = _new_plans(problems, packed.mass.size, entries, steps)
+    # Numbers come from slots, and False from a comparison, below: constants would be types of their own, and everything
+    # that takes them would be compiled twice.
     nothing, slots = np.zeros((0, 0)), np.arange(widest + 1)
     cost_at, gram_at, point = 0, 0, 0
     written = np.zeros(3, np.int64)
@@ -194,7 +203,7 @@ def _solve(packed: Pack, polish: bool) -> Plans:
         left = np.empty(1 + m + n, np.int64)
         left[0] = packed.size[k, 5]
         left[1:] = packed.left[point : point + m + n]
-        work, spare = new_work(data, room, left), new_work(data, room, left)
+        work, spare = new_work(data, room, left), new_work(data, room if polish else slots[1], left)
         trace = new_trace(_steps(room), room)
         plans.code[k] = _run(data, work, spare, trace, polish)
         if plans.code[k] < UNFINISHED:

@@ -1,4 +1,4 @@
-"""The common case in machine code: OMP with reclaim, then swaps, for budgets that count entries.
+"""The common case in machine code: OMP with reclaim, for budgets that count entries.
 
 The general loop (``loop.py``) does the same for any rule, matroid and objective; a test asserts that both give the
 same plan.

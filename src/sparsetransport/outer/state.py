@@ -1,7 +1,7 @@
 """The problem and the state of a solve as arrays, for machine code.
 
-``Data`` is the problem and is only read (but for the cache of lazy Gram columns); ``Work`` is the state, and a call may
-stop at any step and go on from there.
+``Data`` is the problem and comes out of a call as it went in (but for the cache of lazy Gram columns); ``Work`` is the
+state, and a call may stop at any step and go on from there.
 """
 
 from typing import NamedTuple

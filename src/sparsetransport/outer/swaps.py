@@ -24,7 +24,7 @@ from ..geometry._entries import MATRIX, Floats, Ints, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
-from .compiled import NEEDS_ROOM, add_and_log, grow, log, start_afresh
+from .compiled import NEEDS_ROOM, UNBOUNDED, add_and_log, grow, log, start_afresh
 from .scan import find_row, scan_columns
 from .state import Data, Trace, Work, copy_work, couple, diagonal, holds, refresh, slope
 
@@ -277,7 +277,7 @@ def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
 
 @kernel
 def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Floats, limit: float) -> int:
-    """Carry the exchange out: ``BETTER``, or ``WORSE`` or ``NEEDS_ROOM``, and the caller restores."""
+    """Carry the exchange out: ``BETTER``; ``WORSE`` or ``NEEDS_ROOM`` (entries or steps): the caller restores."""
     factor, n = work.factor, data.base_c.size
     before = gain(factor)
     for side in range(2):
@@ -298,7 +298,7 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
         if gradient >= -data.tol or not is_free(work.left, data.labels, i, j):
             return WORSE
         if trace.steps[0] == trace.gain.size:
-            return WORSE
+            return NEEDS_ROOM
         code = add_and_log(data, work, i, j, trace)
         if code != SOLVED:
             return NEEDS_ROOM if code == NEEDS_ROOM else WORSE
@@ -308,9 +308,10 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
     if gain(factor) <= enough and not spare:
         return WORSE
     start_afresh(work)
-    if grow(data, work, trace, effort, limit) == NEEDS_ROOM:
+    code = grow(data, work, trace, effort, limit)
+    if code == NEEDS_ROOM:
         return NEEDS_ROOM
-    return BETTER if gain(factor) > enough else WORSE
+    return BETTER if code != UNBOUNDED and gain(factor) > enough else WORSE
 
 
 @kernel
