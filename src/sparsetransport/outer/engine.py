@@ -105,11 +105,13 @@ class Engine:
     def polish(self, *, thorough: bool) -> None:
         """Exchange entries until a pass changes nothing; within a share of the work so far unless ``thorough``."""
         allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + POLISH_FREE
-        accepted = 1
+        accepted, spare = 1, None
         while accepted and not self.stopped and self.effort[0] < allowed:
             self._enlarge(entries=accepted < 0)
-            trace = new_trace(STEPS, len(self.work.factor.mass))
-            spare = new_work(self.data, len(self.work.factor.mass), self.work.left)
+            room = len(self.work.factor.mass)
+            trace = _new_trace(room)
+            if spare is None or len(spare.factor.mass) < room:
+                spare = new_work(self.data, room, self.work.left)
             limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
             accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
             self._note(trace)
@@ -119,7 +121,7 @@ class Engine:
         compiled.start_afresh(self.work)
         while not self.stopped:
             room = len(self.work.factor.mass)
-            trace = new_trace(1 if self.callback is not None else min(STEPS, 4 * room + 64), room)
+            trace = new_trace(1, room) if self.callback is not None else _new_trace(room)
             code = step(trace, self.effort[0] + CHUNK)
             self._note(trace)
             if code == compiled.NEEDS_ROOM:
@@ -166,6 +168,11 @@ class Engine:
             room = 2 * len(factor.mass)
             larger = new_work(self.data, room, self.work.left)
             self.work = larger._replace(factor=enlarge(factor, room))
+
+
+def _new_trace(room: int) -> Trace:
+    """For as many steps as a plan with this room usually takes, and no more than are to pass without a look."""
+    return new_trace(min(STEPS, 4 * room + 64), room)
 
 
 def room_for(limits: Limits) -> int:
