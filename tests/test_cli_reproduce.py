@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from sparsetransport import cli, experiments
-from sparsetransport.experiments.cifar import MissingDataError
+from sparsetransport.experiments.data_files import MissingDataError
 from sparsetransport.experiments.report import Report, Table
 
 

@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
-from sparsetransport.experiments import cifar
+from sparsetransport.experiments import cifar, data_files
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -53,7 +53,7 @@ def test_both_layouts_give_the_same_images_in_order(layout, tmp_path, monkeypatc
     np.testing.assert_array_equal(some.labels, labels[:7])
     np.testing.assert_array_equal(cifar.load(train=False).images, test[0])
     np.testing.assert_array_equal(cifar.load(train=False).labels, test[1])
-    with pytest.raises(cifar.MissingDataError, match="must hold 10 images, got 9"):
+    with pytest.raises(data_files.MissingDataError, match="must hold 10 images, got 9"):
         cifar.load(count=10)
 
 
@@ -73,10 +73,10 @@ def test_without_the_data_one_sentence_says_how_to_get_it(tmp_path, monkeypatch)
 def test_sprites_without_labels_or_of_another_size_are_refused(tmp_path):
     write_sprites(tmp_path / "a", [fake(2)], fake(1))
     (tmp_path / "a" / "train_lables.json").unlink()
-    with pytest.raises(cifar.MissingDataError, match="labels"):
+    with pytest.raises(data_files.MissingDataError, match="labels"):
         cifar.load(tmp_path)
     Image.fromarray(np.zeros((2, 100, 3), np.uint8)).save(tmp_path / "a" / "data_batch_1.png")
-    with pytest.raises(cifar.MissingDataError, match="width of 100"):
+    with pytest.raises(data_files.MissingDataError, match="width of 100"):
         cifar.load(tmp_path)
 
 
@@ -90,6 +90,17 @@ def test_a_file_that_is_no_batch_is_refused_and_runs_nothing(content, tmp_path, 
     """Only arrays are unpickled: a pickle that calls a function does not."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data_batch_1").write_bytes(content)
-    with pytest.raises(cifar.MissingDataError, match="must be a batch of CIFAR-10"):
+    with pytest.raises(data_files.MissingDataError, match="must be a batch of CIFAR-10"):
         cifar.load(tmp_path)
     assert not (tmp_path / "should-not-exist").exists()
+
+
+def test_files_are_found_behind_links_that_may_lead_back(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "wanted.txt").write_text("here")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "above").symlink_to(folder, target_is_directory=True)
+    assert data_files.find_file(folder, "wanted.txt") is None
+    (folder / "link").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    assert data_files.find_file(folder, "wanted.txt").read_text() == "here"

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from sparsetransport.experiments import cifar, duality_gap, images
+from sparsetransport.experiments import data_files, duality_gap, images
 
 
 class Steps(list):
@@ -86,5 +86,5 @@ def test_pixels_are_scaled_and_split_in_order():
 
 def test_without_cifar_one_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv("SPARSETRANSPORT_DATA", raising=False)
-    with pytest.raises(cifar.MissingDataError, match="this needs CIFAR-10"):
+    with pytest.raises(data_files.MissingDataError, match="this needs CIFAR-10"):
         duality_gap.run(data=None)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sparsetransport.experiments import Quiet, cifar
+from sparsetransport.experiments import Quiet, cifar, data_files
 
 torch = pytest.importorskip("torch")
 
@@ -208,7 +208,7 @@ def test_the_report_is_made_from_records(tmp_path, monkeypatch):
 def test_without_data_it_says_what_it_needs(tmp_path, monkeypatch):
     monkeypatch.setenv(moe_cifar.VARIABLE, str(tmp_path))
     monkeypatch.delenv(cifar.VARIABLE, raising=False)
-    with pytest.raises(cifar.MissingDataError, match="this needs CIFAR-10"):
+    with pytest.raises(data_files.MissingDataError, match="this needs CIFAR-10"):
         moe_cifar.run(data=None, full=False, seed=0, progress=Quiet())
 
 

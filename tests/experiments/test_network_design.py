@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparsetransport.experiments import flexibility, network_design
-from sparsetransport.experiments.cifar import MissingDataError
+from sparsetransport.experiments.data_files import MissingDataError
 
 CSV = "price,demand_mean,demand_std\n110,1000,200\n99,1100,300\n80,1400,250\n90,2500,340\n"
 METHODS = [network_design.GSOT, network_design.OMP, *network_design.EPS, network_design.SHARED, network_design.DESIGN]
@@ -61,7 +61,7 @@ def test_the_report_is_written_with_its_pictures(report, tmp_path):
 
 def test_without_the_real_data_its_table_is_left_out(monkeypatch, tmp_path):
     monkeypatch.delenv("SPARSETRANSPORT_DATA", raising=False)
-    with pytest.raises(MissingDataError, match="the real data needs a file"):
+    with pytest.raises(MissingDataError, match="this needs the real data"):
         flexibility.find(None)
     report = network_design.run(data=tmp_path, size=12, seeds=1, max_iter=2, gsot_iter=2)
     assert not any("real products" in table.title for table in report.tables)

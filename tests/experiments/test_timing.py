@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sparsetransport.experiments import cifar, timing
+from sparsetransport.experiments import data_files, timing
 
 
 @pytest.fixture(scope="module")
@@ -38,5 +38,5 @@ def test_the_report_is_written_with_a_picture(report, tmp_path):
 
 def test_without_cifar_one_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.delenv("SPARSETRANSPORT_DATA", raising=False)
-    with pytest.raises(cifar.MissingDataError, match="this needs CIFAR-10"):
+    with pytest.raises(data_files.MissingDataError, match="this needs CIFAR-10"):
         timing.run(data=None)

@@ -11,7 +11,7 @@ from sparsetransport.experiments import Quiet, multimwa
 from sparsetransport.experiments import word_alignment as experiment
 from sparsetransport.experiments.alignment_methods import METHODS, OURS, TRIALS, Method, Pair
 from sparsetransport.experiments.alignment_scores import bootstrap, per_pair, precision_recall, summary
-from sparsetransport.experiments.cifar import MissingDataError
+from sparsetransport.experiments.data_files import MissingDataError
 
 
 def links(*pairs):

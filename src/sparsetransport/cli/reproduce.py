@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.status import Status
 
 from .. import experiments
-from ..experiments.cifar import MissingDataError
+from ..experiments.data_files import MissingDataError
 from .console import Debug, duration, errors, explain, in_background, plain_errors, say, writable_folder
 
 ALL = "all"

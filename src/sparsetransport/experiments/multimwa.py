@@ -1,10 +1,9 @@
 """Sentence pairs with aligned words, from a folder that the user has: MultiMWA-Wiki."""
 
-import os
 from pathlib import Path
 from typing import NamedTuple
 
-from .cifar import VARIABLE, MissingDataError
+from .data_files import VARIABLE, MissingDataError, find_file, folder_of
 
 SPLITS = ("dev", "test")
 _HELP = (
@@ -40,11 +39,9 @@ def load(data: str | Path | None, split: str) -> list[Example]:
     -------
     list of Example
     """
-    place = data if data is not None else os.environ.get(VARIABLE)
-    if not place:
-        raise MissingDataError(f"this needs MultiMWA-Wiki: {_HELP}")
+    place = folder_of(data, "MultiMWA-Wiki", _HELP)
     name = f"wiki-{split}.tsv"
-    path = next((found for found in sorted(Path(place).rglob(name)) if found.is_file()), None)
+    path = find_file(place, name)
     if path is None:
         raise MissingDataError(f"{name} of MultiMWA-Wiki is not under {place}: {_HELP}")
     text = path.read_text(encoding="utf-8")

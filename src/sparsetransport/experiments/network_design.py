@@ -18,7 +18,7 @@ from .. import Delta, Problem, solve_shared
 from ..apps.network_design import dedicated, design, draw, evaluate, long_chain
 from ..baselines import algorithm_1, gsot
 from . import flexibility
-from .cifar import MissingDataError
+from .data_files import MissingDataError
 from .flexibility import Market
 from .replication import Place, judge
 from .report import Progress, Quiet, Report, Table, command
