@@ -36,12 +36,12 @@ def test_gradients_of_plan_and_value_are_those_of_finite_differences(budget, reg
     """With respect to costs, masses, and points through both Gram matrices."""
     plan, _ = transport(*inputs(), budget, reg)
     assert (plan > 0.0).sum() >= 5, "a plan that gradients flow through"
-    torch.autograd.gradcheck(lambda *args: tuple(transport(*args, budget, reg)), inputs(), eps=1e-7, atol=1e-5)
+    assert torch.autograd.gradcheck(lambda *args: tuple(transport(*args, budget, reg)), inputs(), eps=1e-7, atol=1e-5)
 
 
 def test_second_derivatives_are_exact():
     """The backward pass is differentiable in its turn: Newton's method on the value is possible."""
-    torch.autograd.gradgradcheck(lambda *args: tuple(transport(*args)), inputs(4, 3), eps=1e-7, atol=1e-4)
+    assert torch.autograd.gradgradcheck(lambda *args: tuple(transport(*args)), inputs(4, 3), eps=1e-7, atol=1e-4)
 
 
 def test_the_forward_pass_is_solve():
@@ -192,7 +192,7 @@ class TestLoss:
     def test_its_gradient_is_that_of_finite_differences(self):
         _, a, b, X, Y = inputs()
         loss = nn.SparseTransportLoss(budget=8, kernel=(st.RBF(1.0), st.IMQ(2.0)), unbalanced=2.0, reg=0.1)
-        torch.autograd.gradcheck(loss, (X, Y, a, b), eps=1e-7, atol=1e-5)
+        assert torch.autograd.gradcheck(loss, (X, Y, a, b), eps=1e-7, atol=1e-5)
 
     def test_descending_it_brings_the_clouds_together(self):
         torch.manual_seed(0)

@@ -20,7 +20,7 @@ from ..outer import batch
 from ..outer.omp import OMP
 from ..problem import Problem, auto_weight, weights_of
 from ..result import Result
-from .later import Later, Matrices, Solved
+from .later import Asked, Later, Matrices, Solved
 
 # Threads take turns at what Python does before and after the kernel. They could not do it at the same time anyway, and
 # without turns they fight over the GIL at every call of NumPy.
@@ -58,23 +58,13 @@ class Task(NamedTuple):
     options: dict[str, Any]
 
 
-class _Ready(NamedTuple):
-    """A problem, its place in the chunk, and how to solve it."""
-
-    place: int
-    source: Problem | Matrices  # matrices are looked at together, in machine code
-    limits: Limits | None  # None: not for the compiled batch
-    options: Options
-    give: Any
-
-
 def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | ProblemError]:
     """Results for some problems, the first of which has the given index."""
     first, items = chunk
     results: list[Any] = [None] * len(items)
-    matrices: list[_Ready] = []
-    problems: list[_Ready] = []
-    alone: list[_Ready] = []
+    matrices: list[Asked] = []
+    problems: list[Asked] = []
+    alone: list[Asked] = []
     with _TURN:
         budgets, plain = _Budgets(task), _is_plain(task.geometry)
         for k, item in enumerate(items):
@@ -95,16 +85,16 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
     return results
 
 
-def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> _Ready:
+def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> Asked:
     """A problem as the user gave it, made ready for the compiled batch if that knows its kind."""
     arrays = _matrices(item) if plain else None
     if arrays is not None:
         options, limits = budgets(arrays[0].shape)
         if limits is not None and arrays[0].size < batch.LARGE:
-            return _Ready(k, arrays, limits, options, _checks.as_numpy)
+            return Asked(k, arrays, limits, options, _checks.as_numpy)
     problem, give = _problem(item, task.geometry)
     options, limits = budgets(problem.shape)
-    return _Ready(k, problem, limits if limits is not None and batch.fits(problem) else None, options, give)
+    return Asked(k, problem, limits if limits is not None and batch.fits(problem) else None, options, give)
 
 
 def _is_plain(geometry: dict[str, Any]) -> bool:
@@ -182,7 +172,7 @@ def _limits(options: Options, shape: Any) -> Limits | None:
     return None if len(limits.labels) else limits
 
 
-def _together(group: list[_Ready], task: Task, results: list[Any]) -> list[_Ready]:
+def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]:
     """Solve many problems, all of one kind, in one call of machine code; those that must be solved alone come back."""
     options, left = group[0].options, []
     with _TURN:
@@ -213,12 +203,12 @@ def _together(group: list[_Ready], task: Task, results: list[Any]) -> list[_Read
     return left
 
 
-def _limits_of(group: Sequence[_Ready]) -> list[Limits]:
+def _limits_of(group: Sequence[Asked]) -> list[Limits]:
     limits: Any = [ready.limits for ready in group]  # what is solved together has some
     return limits  # type: ignore[no-any-return]
 
 
-def _pack_problems(group: Sequence[_Ready], tol: float) -> tuple[batch.Pack, Floats]:
+def _pack_problems(group: Sequence[Asked], tol: float) -> tuple[batch.Pack, Floats]:
     """Problems side by side, and their scales."""
     problems: Any = [ready.source for ready in group]
     scale = np.array([problem.scale for problem in problems])
@@ -246,7 +236,7 @@ class _Flat(NamedTuple):
     seen: batch.Look
 
     @classmethod
-    def of(cls, group: Sequence[_Ready]) -> "_Flat":
+    def of(cls, group: Sequence[Asked]) -> "_Flat":
         """From matrices."""
         sources: Any = [ready.source for ready in group]
         shape = np.array([source[0].shape for source in sources])
@@ -261,7 +251,7 @@ class _Flat(NamedTuple):
 
 
 def _pack_matrices(
-    group: Sequence[_Ready], flat: _Flat, geometry: dict[str, Any], tol: float
+    group: Sequence[Asked], flat: _Flat, geometry: dict[str, Any], tol: float
 ) -> tuple[batch.Pack, Floats]:
     """Costs and masses as `Problem` would have them, and the scales it would have."""
     weights = weights_of(geometry["unbalanced"])
@@ -292,7 +282,7 @@ def _uniform(size: int) -> Floats:
     return _checks.masses("a", None, size)
 
 
-def _alone(task: Task, first: int, item: Any, ready: _Ready) -> Result | ProblemError:
+def _alone(task: Task, first: int, item: Any, ready: Asked) -> Result | ProblemError:
     """One problem by the ordinary way, with random numbers of its own."""
     options = ready.options._replace(rng=np.random.default_rng(task.options.get("rng")))
     try:

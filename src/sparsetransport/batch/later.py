@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from .._checks import Floats
 from ..api import _proof, _Prover, _restricted
 from ..geometry.matrices import Cost, Gram
 from ..matroids import Limits
+from ..options import Options
 from ..outer import batch
 from ..outer.compiled import FULL
 from ..problem import Problem
@@ -20,24 +21,14 @@ Matrices = tuple[Floats, Floats | None, Floats | None]
 """Costs and the masses of the two sides; None for uniform ones."""
 
 
-class Asked(Protocol):
-    """What was to be solved."""
+class Asked(NamedTuple):
+    """A problem of a chunk, its place there, and how to solve it."""
 
-    @property
-    def source(self) -> Problem | Matrices:
-        """The problem, or what it is to be made from."""
-
-    @property
-    def limits(self) -> Limits | None:
-        """Of the budget."""
-
-    @property
-    def options(self) -> Any:
-        """Of the solve."""
-
-    @property
-    def give(self) -> Any:
-        """What turns arrays into the user's kind."""
+    place: int
+    source: Problem | Matrices  # matrices are looked at together, in machine code
+    limits: Limits | None  # None: not for the compiled batch
+    options: Options
+    give: Any  # what turns arrays into the user's kind
 
 
 class Solved(NamedTuple):
