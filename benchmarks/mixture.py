@@ -1,6 +1,6 @@
 """Steps of the image mixture's training under several routers, turn by turn in one process, on an idle GPU.
 
-    python -m benchmarks.mixture --data DIR
+    python -m benchmarks.mixture --data DIR [--masked]
 
 Turns alternate so that what slows the machine down for a while slows all of them.
 """
@@ -22,12 +22,13 @@ def main() -> None:
     """Print the milliseconds of a step, and ours over the others'."""
     parser = argparse.ArgumentParser(description="Time steps of moe-cifar under several routers.")
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--steps", type=int, default=40, help="of a turn")
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=20, help="of a turn")
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--masked", action="store_true", help="all experts see all images, as published")
     given = parser.parse_args()
     full = torch.cuda.is_available()
     device = torch.device("cuda" if full else "cpu")
-    size = moe_cifar.size_of(full)
+    size = moe_cifar.size_of(full, given.masked)
     # The test images are enough to take steps on.
     images = moe_images.prepare(cifar.load(given.data, train=False, count=size.images).images, device)
     trainings = {name: Training(SETTINGS[name], 0, size, device) for name in ROUTERS}

@@ -94,6 +94,12 @@ def test_a_batch_is_blurred_or_not(images):
     torch.testing.assert_close(back, images[0].pixels.float(), atol=1e-2, rtol=0.0)
 
 
+def test_two_experts_an_image_double_the_load(images, tmp_path):
+    for slug in ("ours-0.1-k-2", "top-2-balanced"):
+        record = train(moe_training.MORE[slug], 0, TINY, tmp_path, images, progress=Quiet())
+        assert all(sum(load) == 2 * 96 for load in record.loads)
+
+
 @pytest.mark.parametrize("slug", ["top-1-default", "top-1-balanced", "ours-0.1", "ours-1000", "scot-10"])
 def test_every_kind_of_setting_trains_and_is_tested(slug, images, tmp_path):
     if slug.startswith("scot"):
@@ -163,10 +169,11 @@ def test_the_gate_starts_without_a_preference_and_is_noisy_in_training(images):
     assert (gate.eval()(pixels) == 0.0).all()
 
 
-def test_masked_images_count_in_the_batch_statistics_alone(images):
+@pytest.mark.parametrize("setting", [SETTINGS["top-1-default"], moe_training.MORE["top-2-balanced"]])
+def test_masked_images_count_in_the_batch_statistics_alone(setting, images):
     """In evaluation both ways are one; in training the statistics are those of a batch with black images."""
     pixels, _ = moe_images.batch(images[0], torch.arange(96), blurred=False)
-    one, other = (Training(SETTINGS["top-1-default"], 0, TINY._replace(masked=flag), CPU) for flag in (False, True))
+    one, other = (Training(setting, 0, TINY._replace(masked=flag), CPU) for flag in (False, True))
     other.model.load_state_dict(one.model.state_dict())
     for training in (one, other):
         training.model.eval()
@@ -175,7 +182,7 @@ def test_masked_images_count_in_the_batch_statistics_alone(images):
     torch.testing.assert_close(other._masked(pixels, routing), other.model.combine(pixels, routing))
     other.model.train()
     other._masked(pixels, routing)
-    own = pixels * (routing.experts == 0).float()[..., None, None]
+    own = pixels * (routing.experts == 0).any(1).float()[:, None, None, None]
     first = other.model.experts[0].body[0](own).mean((0, 2, 3))
     torch.testing.assert_close(other.model.experts[0].body[1].running_mean, 0.1 * first)
 
@@ -203,6 +210,21 @@ def test_the_report_is_made_from_records(tmp_path, monkeypatch):
     assert row[3:6] == [pytest.approx(85.0), pytest.approx(100 * 0.01 / 2**0.5), 2]
     assert row[8] == pytest.approx(5500 / 4750)
     assert len(table.rows) == 8
+
+
+def test_more_settings_and_masked_trainings_are_reported_where_there_are_some(tmp_path, monkeypatch):
+    monkeypatch.setenv(moe_cifar.VARIABLE, str(tmp_path))
+    more = [setting.name for setting in moe_training.MORE.values()]
+    for name, masked in [*((setting.name, False) for setting in SETTINGS.values()), *((name, True) for name in more)]:
+        size, place = moe_cifar.size_of(True, masked), moe_cifar.place_of(True, masked)
+        accuracy = 0.97 if name == "ours 0.1, k = 2" else 0.9
+        _record(name, 0, [accuracy], [5000] * 4, 30.0, size).write(place / f"{name}.json")
+    report = moe_cifar.run(data=None, full=True, seed=0, progress=Quiet())
+    plain, masked, _ = report.tables
+    assert len(plain.rows) == len(SETTINGS)
+    assert sorted(row[0] for row in masked.rows) == sorted(more)
+    assert all(row[1] is None for row in masked.rows), "the paper has none of them"
+    assert all(claim.holds and "ours 0.1, k = 2, masked" in claim.text for claim in report.claims)
 
 
 def test_without_data_it_says_what_it_needs(tmp_path, monkeypatch):
