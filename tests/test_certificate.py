@@ -265,3 +265,16 @@ def test_nothing_is_promised_without_reg_or_without_a_matroid():
     assert [st.guarantee(flat, method) for method in ("omp", "stochastic", "residual")] == [0.0, 0.0, 0.0]
     assert st.guarantee(curved, "residual", budget=st.PerRow(1) & st.PerColumn(1)) == 0.0
     assert st.guarantee(curved) > 0.0
+
+
+@pytest.mark.parametrize("budget", [5, st.PerColumn(1)])
+def test_the_cheap_bound_is_never_below_that_of_no_potentials(budget):
+    """With a small ``reg`` the potentials of a plan that misses much prove next to nothing."""
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0
+    result = st.solve_sample(x, y, budget=budget, reg=1e-3)
+    assert 0.0 <= result.lower_bound <= result.value
+    C = rng.normal(size=(8, 8))  # what can be gained without potentials is what negative costs are good for
+    result = st.solve(C, budget=5, unbalanced=1.0, reg=1e-3)
+    gains = np.sort(np.minimum(C, 0.0).ravel())[:5]
+    assert -0.5 / 1e-3 * gains @ gains - 1e-9 <= result.lower_bound <= result.value

@@ -14,6 +14,7 @@ from hypothesis import strategies as some
 from strategies import instances, seeds
 
 import sparsetransport as st
+from sparsetransport import api
 
 METHODS = ["omp", "stochastic", "residual", "greedy", "residual-greedy"]
 BUDGETS = [None, 6, st.PerColumn(1), st.PerRow(2), st.PerRow(1) & st.PerColumn(2)]
@@ -663,3 +664,18 @@ def test_polish_keeps_the_plan_where_an_exchange_meets_no_minimum(seed):
     options = {"budget": st.PerRow(2) & st.PerColumn(2), "kernels": (A @ A.T, B @ B.T), "unbalanced": 10.0}
     rough, polished = (st.solve(C, a, b, polish=polish, **options) for polish in (False, True))
     assert polished.value <= rough.value + 1e-9 * abs(rough.value)
+
+
+def test_costs_that_are_lost_in_rounding_are_warned_of():
+    """Marginal errors that weigh a billion times the costs leave nothing of them."""
+    C = np.random.default_rng(0).random((50, 50))
+    with pytest.warns(st.SparseTransportWarning, match="lost in rounding"):
+        st.solve(C, unbalanced=1e12)
+    st.solve(C, unbalanced=1e8)  # tests fail where one of our warnings is heard
+
+
+def test_the_optimum_is_not_solved_twice_for_its_proof(monkeypatch):
+    result = st.solve(np.random.default_rng(0).random((20, 20)))
+    monkeypatch.setattr(api, "Engine", None)
+    assert result.status is st.Status.OPTIMAL
+    assert result.relative_gap < 1e-9

@@ -15,7 +15,7 @@ from .inner.apgd import kkt_residual
 from .inner.solvers import ActiveSet, UnboundedError
 from .matroids import Counting, Limits, Matroid, Pair, Uniform, no_limits
 from .options import Options, as_pairs
-from .outer.engine import Engine, reverse_support
+from .outer.engine import PASSES, POLISH_FREE, POLISH_SHARE, Engine
 from .outer.exchange import exchange
 from .outer.loop import Callback, Outcome, Record, Rule, maximise
 from .outer.omp import OMP
@@ -24,6 +24,7 @@ from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
+_ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
 
 
@@ -215,7 +216,9 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
     if start.shape not in (None, problem.shape):
         raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
     _checks.inside("start", start.pairs, problem.shape)
-    if isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting:
+    _warn_of_rounding(problem)
+    exact = isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting
+    if exact:
         outcome = _run(
             problem,
             limits,
@@ -241,10 +244,24 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
         if options.polish and outcome.status is not Status.STOPPED:
             outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
     prover = _Prover(problem, limits, tol)
+    if exact and outcome.status is Status.OPTIMAL:
+        prover.full = outcome
     result = _result(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
         result = _close_gap(result, prover, options.gap_tol, counting=options.counting)
     return result
+
+
+def _warn_of_rounding(problem: Problem) -> None:
+    """Where marginal errors weigh so much that the costs are lost in the rounding of their sum."""
+    mean = problem.cost.mean
+    if problem.scale * _ROUNDING > mean > 0.0:
+        warnings.warn(
+            f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
+            f"{problem.scale / mean:.1e} times as much): the plan may be far from optimal; take a smaller one",
+            _checks.SparseTransportWarning,
+            stacklevel=4,
+        )
 
 
 def _run(
@@ -261,10 +278,23 @@ def _run(
     """The compiled loop from start to end."""
     engine = Engine(problem, limits, tol=tol, callback=callback)
     engine.seed(first, masses)
-    status = engine.grow()
+    engine.grow()
     if polish:
-        engine.polish(thorough=thorough)
-    return engine.outcome(Status.STOPPED if engine.stopped else status)
+        _improve(engine, thorough=thorough)
+    return engine.outcome()
+
+
+def _improve(engine: Engine, *, thorough: bool) -> None:
+    """Exchange entries, go beyond the budget and back, exchange again: within a share of the work or while it helps."""
+    if thorough:
+        engine.exchange()
+        while engine.overshoot():
+            engine.exchange()
+    else:
+        share = POLISH_SHARE * engine.effort[0] + POLISH_FREE
+        engine.exchange(share, PASSES)
+        engine.overshoot()
+        engine.exchange(share)
 
 
 def _polish(
@@ -283,9 +313,9 @@ def _polish(
     engine = Engine(problem, limits, tol=tol)
     engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)), outcome.mass)
     engine.record, engine.callback = outcome.record, callback  # from here on the steps are those of the polish
-    status = engine.grow()
-    engine.polish(thorough=thorough)
-    return engine.outcome(Status.STOPPED if engine.stopped else status)._replace(start=outcome.start)
+    engine.grow()
+    _improve(engine, thorough=thorough)
+    return engine.outcome()._replace(start=outcome.start)
 
 
 def _close_gap(result: Result, prover: "_Prover", gap_tol: float, *, counting: bool) -> Result:
@@ -295,9 +325,10 @@ def _close_gap(result: Result, prover: "_Prover", gap_tol: float, *, counting: b
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
     if counting and prover.full.rows.size <= _REVERSE_UP_TO:
-        support = reverse_support(prover.problem, prover.limits, prover.full)
-        outcome = _run(prover.problem, prover.limits, support, prover.tol, polish=True, thorough=True)
-        other = _result(outcome, prover, result._give)
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol)
+        engine.reverse(prover.full)
+        _improve(engine, thorough=True)
+        other = _result(engine.outcome(), prover, result._give)
         if other.value < result.value:
             other._proofs[True] = replace(result.certify(), value=other.value)  # a bound is one for all plans
             result = other

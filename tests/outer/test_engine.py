@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from cases import KERNELS, TINY_BUDGETS, instance, support
 
 import sparsetransport as st
 from sparsetransport.matroids import no_limits
-from sparsetransport.outer import engine
-from sparsetransport.outer.engine import Engine, reverse_support
+from sparsetransport.outer import engine, reverse
+from sparsetransport.outer.engine import Engine
 
 EIGHT = [3, 8, st.PerColumn(1), st.PerRow(2), st.PerRow(1) & st.PerColumn(1)]
 
@@ -127,6 +128,20 @@ def test_a_polished_plan_has_no_free_pair_that_helps(budget, kernel):
 # --- reverse greedy --------------------------------------------------------------------------------------------------
 
 
+def _whole(problem):
+    """The plan without a budget."""
+    engine = Engine(problem, no_limits(problem.shape))
+    engine.grow()
+    return engine.outcome()
+
+
+def _reversed(problem, limits, full):
+    """The pairs that reverse greedy keeps of a plan, before anything is added to them."""
+    engine = Engine(problem, limits)
+    engine.reverse(full)
+    return engine.start
+
+
 @pytest.mark.parametrize("budget", TINY_BUDGETS)
 @pytest.mark.parametrize("reg", [0.0, 0.1])
 def test_reverse_greedy_keeps_to_the_budget(budget, reg):
@@ -135,9 +150,8 @@ def test_reverse_greedy_keeps_to_the_budget(budget, reg):
         case = instance(seed, 4, 4, "rbf", reg, (10.0, 10.0))
         problem, matroid = case.problem(), TINY_BUDGETS[budget].matroid
         matroid = st.Uniform(matroid) if isinstance(matroid, int) else matroid
-        whole = Engine(problem, no_limits(problem.shape))
-        full = whole.outcome(whole.grow())
-        kept = reverse_support(problem, matroid.limits(problem.shape), full)
+        full = _whole(problem)
+        kept = _reversed(problem, matroid.limits(problem.shape), full)
         assert TINY_BUDGETS[budget].allowed(kept)
         assert set(kept) <= set(zip(full.rows.tolist(), full.cols.tolist(), strict=True))
 
@@ -147,24 +161,32 @@ def test_reverse_greedy_comes_back_every_so_often(reg, monkeypatch):
     """So that Ctrl-C is heard between two pieces of the work; the pieces do not change the result."""
     rng = np.random.default_rng(0)
     problem = st.Problem.from_matrices(rng.random((40, 40)), rng.random(40), rng.random(40), unbalanced=50.0, reg=reg)
-    free = Engine(problem)
-    free.grow()
-    full, limits = free.outcome(st.Status.OPTIMAL), st.PerRow(1).limits((40, 40))
-    whole = reverse_support(problem, limits, full)
+    full, limits = _whole(problem), st.PerRow(1).limits((40, 40))
+    whole = _reversed(problem, limits, full)
     calls = []
-    shrink = engine._shrink
-    monkeypatch.setattr(engine, "_shrink", lambda *args: calls.append(1) or shrink(*args))
+    shrink = reverse.shrink
+    monkeypatch.setattr(reverse, "shrink", lambda *args: calls.append(1) or shrink(*args))
     monkeypatch.setattr(engine, "CHUNK", 1000.0)
-    assert reverse_support(problem, limits, full) == whole
+    assert _reversed(problem, limits, full) == whole
     assert len(calls) > 20
     assert len(full.rows) - len(whole) > 20
 
 
-def test_the_inverse_of_a_singular_matrix_is_the_pseudo_inverse():
-    vectors = np.random.default_rng(0).normal(size=(6, 4))
-    gram = vectors @ vectors.T
-    np.testing.assert_allclose(engine._inverse(gram), np.linalg.pinv(gram, hermitian=True), atol=1e-10)
-    np.testing.assert_allclose(engine._inverse(gram + np.eye(6)), np.linalg.inv(gram + np.eye(6)), atol=1e-12)
+@pytest.mark.parametrize("reg", [0.0, 0.3])
+def test_every_deletion_costs_what_it_says(reg):
+    """Deleting down to one entry, each time the one whose absence raises the objective least, by brute force."""
+    case = instance(2, 6, 5, "imq", reg, (20.0, 5.0))
+    problem = case.problem()
+    full = _whole(problem)
+    kept = list(zip(full.rows.tolist(), full.cols.tolist(), strict=True))
+    for budget in range(len(kept) - 1, 0, -1):
+        trials = [[pair for pair in kept if pair != lost] for lost in kept]
+        without = min((st.solve_support(problem, trial) for trial in trials), key=lambda result: result.value)
+        # What a deletion empties goes with it.
+        kept = list(zip(without.rows.tolist(), without.cols.tolist(), strict=True))
+        if len(kept) < budget:
+            continue
+        assert sorted(_reversed(problem, st.Uniform(budget).limits(problem.shape), full)) == sorted(kept)
 
 
 def test_reverse_greedy_deletes_what_is_missed_least():
@@ -172,9 +194,8 @@ def test_reverse_greedy_deletes_what_is_missed_least():
     C = np.full((3, 3), np.inf)
     np.fill_diagonal(C, [0.0, 0.5, 1.0])
     problem = st.Problem.from_matrices(C, np.ones(3), np.ones(3), unbalanced=1.0)
-    whole = Engine(problem, no_limits((3, 3)))
-    full = whole.outcome(whole.grow())
-    assert sorted(reverse_support(problem, st.Uniform(2).limits((3, 3)), full)) == [(0, 0), (1, 1)]
+    full = _whole(problem)
+    assert sorted(_reversed(problem, st.Uniform(2).limits((3, 3)), full)) == [(0, 0), (1, 1)]
 
 
 def test_a_gap_asked_for_brings_better_plans():
@@ -188,6 +209,93 @@ def test_a_gap_asked_for_brings_better_plans():
         assert np.bincount(thorough.cols).max() == 1
         better += thorough.value < plain.value - 1e-9
     assert better > 0
+
+
+@pytest.mark.parametrize("budget", [st.Uniform(8), st.Uniform(12), st.PerColumn(1), st.PerRow(1) & st.PerColumn(1)])
+def test_beyond_the_budget_and_back(budget):
+    """The objective falls or all stays as it was; the plan is within the budget, and the path leads to it."""
+    jumps = 0
+    for seed, kernel in product(range(4), KERNELS):
+        problem, limits = instance(seed, 12, 10, kernel, 0.0, (30.0, 30.0)).problem(), budget.limits((12, 10))
+        one = Engine(problem, limits)
+        one.grow()
+        before, steps = one.outcome(), len(one.record)
+        better = one.overshoot()
+        after = one.outcome()
+        jumps += better
+        assert (problem.value(*after[:3]) < problem.value(*before[:3])) == better
+        assert (len(one.record) > steps) == better
+        assert (one.work.left >= 0).all()
+        path = after.record.path((), None)
+        assert set(path.support_at(10**6)) == set(zip(after.rows.tolist(), after.cols.tolist(), strict=True))
+        assert path.entries.max() <= limits.most
+        assert path.objective[-1] == pytest.approx(problem.value(*after[:3]), rel=1e-9)
+    assert jumps > 0
+
+
+def test_tight_budgets_are_better_than_exchanges_alone(monkeypatch):
+    """On the same problems: with the way beyond the budget, and without it."""
+    ratios = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        x, y, a = rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 0.5, rng.dirichlet(np.full(40, 5.0))
+        problem = st.Problem.from_points(x, y, a, kernels=st.Delta())
+        here = st.solve_problem(problem, budget=60).value
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "overshoot", lambda _: False)
+            ratios.append(here / st.solve_problem(problem, budget=60).value)
+    assert max(ratios) < 1.01
+    assert np.median(ratios) < 0.95
+
+
+def test_few_links_are_as_good_as_a_gap_asked_for_finds():
+    """Far below what the plan without a budget has: OMP alone is at two or three times the objective."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        problem = st.Problem.from_points(rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0)
+        plain, default, asked = (
+            st.solve_problem(problem, budget=5, **options).value
+            for options in ({"polish": False}, {}, {"gap_tol": 1e-9})
+        )
+        assert default < 0.7 * plain
+        assert default < 1.05 * asked
+
+
+def test_the_status_is_of_the_plan_at_the_end():
+    """Whether the budget is used up, whatever it was on the way."""
+    said = set()
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x, y = rng.normal(size=(rng.integers(5, 30), 2)), rng.normal(size=(rng.integers(5, 30), 2)) + 0.3
+        problem = st.Problem.from_points(x, y)
+        for result in (
+            st.solve_problem(problem, budget=st.PerColumn(1)),
+            st.solve_batch([problem], budget=st.PerColumn(1))[0],
+        ):
+            full = result.rows.size == len(y)
+            assert result.status in (st.Status.OPTIMAL, st.Status.BUDGET_USED if full else st.Status.LOCAL)
+            said.add(result.status)
+    assert {st.Status.BUDGET_USED, st.Status.LOCAL} <= said
+
+
+def test_steps_that_gain_nothing_are_gone_through():
+    """Degenerate steps, a dozen and more in a row, before the optimum without a budget."""
+    result = st.solve(np.random.default_rng(0).random((1000, 1000)))
+    assert result.status is st.Status.OPTIMAL
+    assert result.relative_gap < 1e-6
+
+
+def test_an_unbounded_way_beyond_the_budget_is_left():
+    """The kernel sees no error in equal masses: one link has a best mass, two can take any."""
+    C, gram = np.array([[-1.0, np.inf], [np.inf, -1.0]]), np.array([[1.0, -1.0], [-1.0, 1.0]])
+    with pytest.raises(ValueError, match="bound"):
+        st.solve(C, kernels=gram, unbalanced=1.0)
+    for result in (
+        st.solve(C, kernels=gram, unbalanced=1.0, budget=1),
+        st.solve_batch([C], kernels=gram, unbalanced=1.0, budget=1)[0],
+    ):
+        assert result.rows.size == 1
+        assert result.mass[0] == pytest.approx(0.25)
 
 
 # --- starts with masses ----------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def gain(factor: Factor) -> float:
 
 
 @kernel
-def _remove(factor: Factor, position: int) -> None:
+def remove(factor: Factor, position: int) -> None:
     """Delete one entry and log its label; the others keep their mass."""
     size, logged = factor.size[0], factor.size[1]
     factor.gone[0, logged] = factor.label[0, position]
@@ -122,7 +122,7 @@ def settle(factor: Factor) -> None:
         mass[blocking] = 0.0
         for t in range(size - 1, -1, -1):
             if mass[t] <= 0.0 and goal[t] <= 0.0:
-                _remove(factor, t)
+                remove(factor, t)
 
 
 @kernel
@@ -159,7 +159,7 @@ def push(factor: Factor, row: int, column: int, diagonal: float, slope: float) -
             mass[t] = max(mass[t] - length * goal[t], 0.0)
         start += length
         mass[blocking] = 0.0
-        _remove(factor, blocking)
+        remove(factor, blocking)
     _cholesky.append(factor.upper, factor.target, size, projected, schur, slope)
     mass[size] = start
     factor.label[0, size] = row
@@ -205,7 +205,7 @@ def extend(
 @kernel
 def drop(factor: Factor, position: int) -> None:
     """Take one entry out and solve again."""
-    _remove(factor, position)
+    remove(factor, position)
     settle(factor)
 
 

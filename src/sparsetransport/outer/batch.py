@@ -16,13 +16,14 @@ from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
 from ..geometry.matrices import SUMMED
 from ..matroids import Limits
 from ..problem import Problem
-from .compiled import FULL, OPTIMAL, grow, start_afresh, wants_more
-from .engine import CHUNK, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
+from .compiled import FULL, OPTIMAL, grow, has_room, start_afresh, wants_more
+from .engine import CHUNK, PASSES, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
+from .reverse import overshoot
 from .state import Data, Trace, Work, new_trace, new_work
 from .swaps import swap_pass
 
 LARGE = POOL_FROM  # pairs of a problem that is not for the batch
-CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL: the optimum without a budget; left to the caller
+CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL (within the budget): the optimum without one; left over
 
 
 class Pack(NamedTuple):
@@ -216,21 +217,38 @@ def _solve(packed: Pack, polish: bool) -> Plans:
 
 
 @kernel
+def _exchange(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats, allowed: float, passes: float) -> bool:
+    """`Engine.exchange` in one go; False if there is no room for what it does."""
+    allowed += effort[0]
+    accepted = 1
+    while accepted != 0 and passes > 0.0 and effort[0] < allowed:
+        accepted = swap_pass(data, work, spare, trace, effort, min(allowed, effort[0] + 10.0 * CHUNK))
+        if accepted < 0 or trace.steps[0] == trace.gain.size:
+            return False
+        passes -= 1.0
+    return True
+
+
+@kernel
 def _run(data: Data, work: Work, spare: Work, trace: Trace, polish: bool) -> int:
-    """One problem from start to end, as `Engine.grow`, `Engine.polish` and `Engine.outcome` do it."""
+    """One problem from start to end, as `Engine` does it."""
     data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     effort = np.zeros(1)
     start_afresh(work)
     code = grow(data, work, trace, effort, np.inf)
     if code != FULL and code != OPTIMAL:
         return UNFINISHED
-    allowed = effort[0] * (1.0 + POLISH_SHARE) + POLISH_FREE
-    accepted = 1 if polish else 0
-    while accepted != 0 and effort[0] < allowed:
-        accepted = swap_pass(data, work, spare, trace, effort, min(allowed, effort[0] + 10.0 * CHUNK))
-        if accepted < 0 or trace.steps[0] == trace.gain.size:
+    share = effort[0] * POLISH_SHARE + POLISH_FREE
+    if polish:
+        if not _exchange(data, work, spare, trace, effort, share, PASSES):
             return UNFINISHED
-    return code if wants_more(data, work) else CERTAIN
+        if not overshoot(data, work, spare, trace, effort):
+            return UNFINISHED
+        if not _exchange(data, work, spare, trace, effort, share, np.inf):
+            return UNFINISHED
+    if not wants_more(data, work):
+        return CERTAIN
+    return OPTIMAL if has_room(data, work) else FULL
 
 
 @kernel

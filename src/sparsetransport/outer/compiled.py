@@ -15,6 +15,7 @@ from .scan import best_of_matrix, next_pair, scan_columns
 from .state import POOL, Data, Trace, Work, couple, couple_arrays, diagonal, holds, refresh, refresh_inline, slope
 
 FULL, OPTIMAL, NEEDS_ROOM, PAUSED, UNBOUNDED = 0, 1, 2, 3, 4
+_PATIENCE = 64.0  # steps that gain nothing; degenerate ones lead to others that do
 
 
 @kernel
@@ -103,12 +104,12 @@ def _reclaim_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> in
         if _call_back(data, work) != SOLVED:
             return UNBOUNDED
         log(data, work, trace)
-    _note(trace, i, j, gain(factor), factor.size[0])
+    note(trace, i, j, gain(factor), factor.size[0])
     return SOLVED
 
 
 @small_kernel
-def _note(trace: Trace, i: int, j: int, reached: float, entries: int) -> None:
+def note(trace: Trace, i: int, j: int, reached: float, entries: int) -> None:
     """Write a step down."""
     step = trace.steps[0]
     trace.added[0, step], trace.added[1, step] = i, j
@@ -132,7 +133,7 @@ def _stalls(progress: Floats, reached: float) -> bool:
         progress[0], progress[1] = reached, 0.0
     else:
         progress[1] += 1.0
-    return progress[1] > 8.0
+    return progress[1] > _PATIENCE
 
 
 @small_kernel
@@ -186,7 +187,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
             factor.size[0] = size + 1
             if state == SETTLED:
                 count(left, data.labels, i, j, -1)
-                _note(trace, i, j, gain(factor), size + 1)
+                note(trace, i, j, gain(factor), size + 1)
             else:
                 settle(factor)
                 code = _reclaim_and_log(data, work, i, j, trace)
@@ -234,4 +235,18 @@ def wants_more(data: Data, work: Work) -> bool:
     for j in range(data.base_c.size):
         if work.best[0, j] + work.c[j] < -1000.0 * data.tol:
             return True
+    return False
+
+
+@kernel
+def has_room(data: Data, work: Work) -> bool:
+    """Could some pair that is not forbidden still be added? Asks the lists that `wants_more` made."""
+    for i in range(data.base_r.size):
+        if work.left[1 + i] <= 0:
+            continue
+        for j in range(data.base_c.size):
+            if not is_free(work.left, data.labels, i, j) or holds(work.head, work.link, work.factor.label[1], i, j):
+                continue
+            if cost_entry(data.cost, i, j) < np.inf:
+                return True
     return False

@@ -3,19 +3,17 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import Floats
-from .._jit import kernel
 from ..geometry._entries import DENSE, Gram, Ints
-from ..inner.active_set import enlarge
+from ..inner.active_set import enlarge, gain
 from ..inner.solvers import UnboundedError
 from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
 from ..result import Status
-from . import capacity, compiled, swaps
+from . import capacity, compiled, reverse, swaps
 from .loop import Callback, Outcome, Record, Step, as_arrays
-from .state import Data, Trace, new_trace, new_work
+from .state import Data, Trace, copy_work, new_trace, new_work
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
@@ -24,7 +22,8 @@ SPARE_COLUMNS = 256  # of a lazy Gram matrix: the swaps look at pairs in new row
 PLACE_UP_TO = 8192  # pairs of a start that are factorised at once
 _SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
 POLISH_SHARE = 4.0  # operations of the polish for one of the building, unless a gap is asked for,
-POLISH_FREE = 2e6  # and so many on top
+POLISH_FREE = 1e7  # and so many on top
+PASSES = 2.0  # of exchanges before the way beyond the budget: most of what they bring
 
 
 class Engine:
@@ -75,7 +74,7 @@ class Engine:
         m, n = self.problem.shape
         used = capacity.used_capacity(rows, cols, self.limits.labels, len(self.limits.groups))
         too_many = len(rows) > (m + n if self.problem.reg == 0.0 else PLACE_UP_TO)
-        if too_many or (used > self.limits.flat).any() or not np.isfinite(self.problem.cost.entries(rows, cols)).all():
+        if too_many or (used > self.work.left).any() or not np.isfinite(self.problem.cost.entries(rows, cols)).all():
             return
         hessian = self.problem.hessian(rows, cols, rows, cols)
         try:
@@ -91,22 +90,66 @@ class Engine:
             self._enlarge(entries=False)
         slopes = self.problem.slope(rows, cols)
         compiled.place(self.data, self.work, rows, cols, mass, np.asarray(lower, np.float64), slopes)
-        factor, size = self.work.factor, int(self.work.factor.size[0])
-        self.start = tuple(zip(factor.label[0, :size].tolist(), factor.label[1, :size].tolist(), strict=True))
+        self.start = self._support()
         self.effort[0] += len(rows) ** 3 / 3.0
 
-    def grow(self) -> Status:
-        """Add pairs until nothing helps or nothing is free."""
-        code = self._advance(lambda trace, limit: compiled.grow(self.data, self.work, trace, self.effort, limit))
-        if self.stopped:
-            return Status.STOPPED
-        return Status.BUDGET_USED if code == compiled.FULL else Status.LOCAL
+    def _support(self) -> tuple[Pair, ...]:
+        factor, size = self.work.factor, int(self.work.factor.size[0])
+        return tuple(zip(factor.label[0, :size].tolist(), factor.label[1, :size].tolist(), strict=True))
 
-    def polish(self, *, thorough: bool) -> None:
-        """Exchange entries until a pass changes nothing; within a share of the work so far unless ``thorough``."""
-        allowed = np.inf if thorough else self.effort[0] * (1.0 + POLISH_SHARE) + POLISH_FREE
+    def grow(self) -> None:
+        """Add pairs until nothing helps or nothing is free."""
+        self._advance(lambda trace, limit: compiled.grow(self.data, self.work, trace, self.effort, limit))
+
+    def overshoot(self) -> bool:
+        """Grow beyond the budget, delete what is missed least, and grow again; did that bring anything?"""
+        before, extra = self.work, reverse.beyond(self.work.factor.size[0])
+        if self.stopped or extra == 0 or not compiled.wants_more(self.data, before):
+            return False
+        self.work = new_work(self.data, len(before.factor.mass), before.left)
+        copy_work(before, self.work)
+        aside = self.record, self.callback
+        self.record, self.callback = Record(), None  # the way out and back is nobody's concern
+        try:
+            total = reverse.lift(self.work.left, extra)
+            self.grow()
+            reverse.lower(self.work.left, extra, total)
+            self._shrink()
+            self.grow()
+        except UnboundedError:
+            self.work = before
+        self.record, self.callback = aside
+        if gain(self.work.factor) <= reverse.ENOUGH * gain(before.factor):
+            self.work = before
+            return False
+        trace = new_trace(len(self.work.factor.mass), len(before.factor.mass))
+        reverse.write_jump(before.factor, self.work.factor, trace)
+        self._note(trace)
+        return True
+
+    def _shrink(self) -> None:
+        """Delete what is missed least until the plan is within its budget."""
+        room = len(self.work.factor.mass)
+        trace, spread = new_trace(0, room), np.full(room, np.nan)
+        while not reverse.shrink(self.data, self.work, trace, spread, self.effort, self.effort[0] + CHUNK):
+            pass  # between two calls Ctrl-C works
+
+    def reverse(self, full: Outcome) -> None:
+        """Begin with a plan beyond the budget: delete from it what is missed least, then grow."""
+        extra = len(full.mass)
+        total = reverse.lift(self.work.left, extra)
+        self.seed(list(zip(full.rows.tolist(), full.cols.tolist(), strict=True)), full.mass)
+        reverse.lower(self.work.left, extra, total)
+        self._shrink()
+        self.start, self.record = self._support(), Record()
+        self.grow()
+
+    def exchange(self, allowed: float = np.inf, passes: float = np.inf) -> None:
+        """Exchange entries until a pass changes nothing, or the allowed effort or passes are spent."""
+        allowed += self.effort[0]
         accepted, spare = 1, None
-        while accepted and not self.stopped and self.effort[0] < allowed:
+        while accepted and passes > 0 and not self.stopped and self.effort[0] < allowed:
+            passes -= accepted > 0
             self._enlarge(entries=accepted < 0)
             room = len(self.work.factor.mass)
             trace = _new_trace(room)
@@ -116,7 +159,7 @@ class Engine:
             accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
             self._note(trace)
 
-    def _advance(self, step: Callable[[Trace, float], int]) -> int:
+    def _advance(self, step: Callable[[Trace, float], int]) -> None:
         """Call a compiled step until it is done, with more room where it needs some; between two calls Ctrl-C works."""
         compiled.start_afresh(self.work)
         while not self.stopped:
@@ -129,17 +172,21 @@ class Engine:
             elif code == compiled.UNBOUNDED:
                 raise UnboundedError
             elif code != compiled.PAUSED:
-                return code
-        return compiled.PAUSED
+                return
 
-    def outcome(self, status: Status) -> Outcome:
+    def outcome(self) -> Outcome:
         """The plan as it stands."""
         factor = self.work.factor
         size = int(factor.size[0])
-        if status in (Status.LOCAL, Status.BUDGET_USED) and not compiled.wants_more(self.data, self.work):
-            status = Status.OPTIMAL
         rows, cols, mass = factor.label[0, :size].copy(), factor.label[1, :size].copy(), factor.mass[:size].copy()
-        return Outcome(rows, cols, mass, status, self.start, self.record, True)
+        return Outcome(rows, cols, mass, self._status(), self.start, self.record, True)
+
+    def _status(self) -> Status:
+        if self.stopped:
+            return Status.STOPPED
+        if not compiled.wants_more(self.data, self.work):
+            return Status.OPTIMAL
+        return Status.LOCAL if compiled.has_room(self.data, self.work) else Status.BUDGET_USED
 
     def _note(self, trace: Trace) -> None:
         """Move a trace to the record, and tell the callback."""
@@ -177,7 +224,7 @@ def _new_trace(room: int) -> Trace:
 
 def room_for(limits: Limits) -> int:
     """How many entries to make room for at first."""
-    return min(limits.most + 1, 2 * (len(limits.rows) + len(limits.cols)), 1024)
+    return min(limits.most + reverse.beyond(limits.most) + 1, 2 * (len(limits.rows) + len(limits.cols)), 1024)
 
 
 def _enlarge_gram(gram: Gram) -> Gram:
@@ -187,83 +234,3 @@ def _enlarge_gram(gram: Gram) -> Gram:
     columns = np.empty((min(2 * slots + SPARE_COLUMNS, size), size))
     columns[:slots] = gram.columns
     return gram._replace(columns=columns)
-
-
-def reverse_support(problem: Problem, limits: Limits, full: Outcome) -> list[Pair]:
-    """A support within the limits by deleting from the plan without a budget what is missed least.
-
-    Deleting entry ``t`` raises the objective by ``x_t^2 / (2 M_tt)`` with ``M = H^-1`` on the support; ``M`` is
-    downdated after each deletion. OMP commits early where the budget is tight, and swaps cannot repair that; this
-    can.
-    """
-    inverse = _inverse(problem.hessian(full.rows, full.cols, full.rows, full.cols))
-    used = capacity.used_capacity(full.rows, full.cols, limits.labels, len(limits.groups))
-    kept, size, mass, left = np.arange(len(full.mass)), np.array([len(full.mass)]), full.mass.copy(), limits.flat - used
-    while not _shrink(inverse, mass, full.rows, full.cols, left, limits.labels, kept, size, CHUNK):
-        pass  # between two calls Ctrl-C works
-    return [(int(full.rows[k]), int(full.cols[k])) for k in kept[: size[0]]]
-
-
-def _inverse(hessian: Floats) -> Floats:
-    """The inverse, some columns at a time so that Ctrl-C works; the pseudo-inverse if rows depend on others."""
-    from scipy.linalg import cho_solve
-
-    try:
-        lower = np.linalg.cholesky(hessian)
-    except np.linalg.LinAlgError:
-        lower = np.zeros_like(hessian)
-    if (np.diagonal(lower) ** 2 <= _SOUND * np.diagonal(hessian)).any():
-        return np.asarray(np.linalg.pinv(hessian, hermitian=True), np.float64)
-    size = len(hessian)
-    width = max(int(CHUNK / max(size, 1) ** 2), 1)
-    inverse = np.empty_like(hessian)
-    for first in range(0, size, width):
-        unit = np.eye(size, min(width, size - first), -first)
-        inverse[:, first : first + width] = cho_solve((lower, True), unit, check_finite=False)
-    return inverse
-
-
-@kernel
-def _shrink(
-    inverse: Floats,
-    mass: Floats,
-    rows: Ints,
-    cols: Ints,
-    left: Ints,
-    labels: NDArray[np.int32],
-    kept: Ints,
-    size: Ints,
-    limit: float,
-) -> bool:
-    """Delete entries, the least missed first, until no capacity is below zero (True) or the limit is reached (False).
-
-    ``kept[: size[0]]`` are the positions that stay; ``limit`` is in operations.
-    """
-    effort = 0.0
-    while effort <= limit:
-        count = size[0]
-        least, position = np.inf, -1
-        for k in range(count):
-            t = kept[k]
-            if mass[t] > 0.0 and not capacity.is_over(left, labels, rows[t], cols[t]):
-                continue
-            loss = mass[t] * abs(mass[t]) / inverse[t, t]  # entries that turned negative go first
-            if loss < least:
-                least, position = loss, k
-        if position < 0:
-            return True
-        t = kept[position]
-        capacity.count(left, labels, rows[t], cols[t], 1)
-        count -= 1
-        kept[position] = kept[count]
-        size[0] = count
-        share = mass[t] / inverse[t, t]
-        for k in range(count):
-            mass[kept[k]] -= inverse[kept[k], t] * share
-        for k in range(count):
-            i = kept[k]
-            factor = inverse[i, t] / inverse[t, t]
-            for h in range(count):
-                inverse[i, kept[h]] -= factor * inverse[t, kept[h]]
-        effort += 2.0 * count * count
-    return False

@@ -25,28 +25,13 @@ from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
 from .compiled import NEEDS_ROOM, UNBOUNDED, add_and_log, grow, log, start_afresh
+from .reverse import inverse_diagonal
 from .scan import find_row, scan_columns
 from .state import Data, Trace, Work, copy_work, couple, diagonal, holds, refresh, slope
 
 WORSE, BETTER = 100, 101
 NONE = -1
 WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan
-
-
-@kernel
-def _inverse_diagonal(upper: Floats, size: int, position: int, column: Floats) -> float:
-    """``(H^-1)_tt``: the squared norm of ``L^-1 e_t``, whose entries before ``t`` are zero."""
-    for t in range(position, size):
-        column[t] = 0.0
-    column[position] = 1.0
-    total = 0.0
-    for j in range(position, size):
-        value = column[j] / upper[j, j]
-        total += value * value
-        row, rest = upper[j, j + 1 : size], column[j + 1 : size]
-        for i in range(rest.size):
-            rest[i] -= value * row[i]
-    return total
 
 
 @kernel
@@ -89,7 +74,7 @@ def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int,
 def _loss(factor: Factor, inverse: Floats, t: int, effort: Floats) -> float:
     """What dropping the entry costs; ``inverse`` remembers the diagonal of ``H^-1``."""
     if np.isnan(inverse[t]):
-        inverse[t] = _inverse_diagonal(factor.upper, factor.size[0], t, factor.scratch[2])
+        inverse[t] = inverse_diagonal(factor.upper, factor.size[0], t, factor.scratch[2])
         effort[0] += 0.5 * (factor.size[0] - t) ** 2
     return float(factor.mass[t] * factor.mass[t] / (2.0 * inverse[t]))
 

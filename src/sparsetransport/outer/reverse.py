@@ -1,0 +1,158 @@
+"""Reverse greedy in machine code: a plan beyond its budget gives up what it misses least.
+
+OMP commits early where the budget is tight, and exchanges of single entries cannot repair that. So the plan grows on
+beyond the budget, and comes back by deletions. With ``M = H^-1`` on the support, deleting entry ``t`` raises the
+objective by ``x_t^2 / (2 M_tt)``; the masses and the diagonal of ``M`` follow from one column of ``M`` a deletion.
+"""
+
+import numpy as np
+
+from .._jit import borrowed, kernel
+from ..geometry._entries import Floats, Ints
+from ..inner import _cholesky
+from ..inner.active_set import Factor, gain, remove, settle
+from .capacity import is_over
+from .compiled import FULL, OPTIMAL, grow, log, note, start_afresh, wants_more
+from .state import Data, Trace, Work, copy_work
+
+ENOUGH = 1.0 + 1e-12  # times the gain of a plan is what a better one has
+BEYOND = 32, 500  # entries that a plan may have beyond its budget: as many as it has, within these
+_LIFT = 2**61  # on top of the capacities of rows, columns and groups
+_CANCELLED = 1e-6  # a difference below this share of what it was taken from is computed anew
+
+
+@kernel
+def lift(left: Ints, extra: int) -> int:
+    """Let ``extra`` more entries in, anywhere; the capacity of the whole plan as it was, for `lower`."""
+    total = left[0]
+    left[0] = extra
+    for k in range(1, left.size):
+        left[k] += _LIFT
+    return int(total)
+
+
+@kernel
+def lower(left: Ints, extra: int, total: int) -> None:
+    """Take back what `lift` gave: capacities that are exceeded are below zero."""
+    left[0] += total - extra
+    for k in range(1, left.size):
+        left[k] -= _LIFT
+
+
+@kernel
+def inverse_diagonal(upper: Floats, size: int, position: int, column: Floats) -> float:
+    """``(H^-1)_tt``: the squared norm of ``L^-1 e_t``, which is left in ``column`` (zero before ``t``, and not set)."""
+    for t in range(position, size):
+        column[t] = 0.0
+    column[position] = 1.0
+    total = 0.0
+    for j in range(position, size):
+        value = column[j] / upper[j, j]
+        column[j] = value
+        total += value * value
+        row, rest = upper[j, j + 1 : size], column[j + 1 : size]
+        for i in range(rest.size):
+            rest[i] -= value * row[i]
+    return total
+
+
+@kernel
+def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats, limit: float) -> bool:
+    """Delete entries, the least missed first, until no capacity is exceeded (True) or ``effort[0]`` passes ``limit``.
+
+    ``spread`` is the diagonal of ``M`` as far as it is known, NaN elsewhere. Entries that turn negative go first.
+    """
+    data, work, trace = borrowed(data), borrowed(work), borrowed(trace)
+    factor, column, response = work.factor, work.factor.scratch[0], work.factor.scratch[1]
+    mass = factor.mass
+    while effort[0] <= limit:
+        size = factor.size[0]
+        least, position = np.inf, -1
+        for t in range(size):
+            if mass[t] > 0.0 and not is_over(work.left, data.labels, factor.label[0, t], factor.label[1, t]):
+                continue
+            if np.isnan(spread[t]):
+                spread[t] = inverse_diagonal(factor.upper, size, t, column)
+                effort[0] += (size - t) ** 2
+            loss = mass[t] * abs(mass[t]) / spread[t]
+            if loss < least:
+                least, position = loss, t
+        if position < 0:
+            settle(factor)
+            log(data, work, trace)
+            return True
+        inverse_diagonal(factor.upper, size, position, column)
+        column[:position] = 0.0
+        _cholesky.backward(factor.upper, size, column, response)
+        pivot = response[position]
+        share = mass[position] / pivot
+        for t in range(size):
+            mass[t] -= share * response[t]
+            rest = spread[t] - response[t] * response[t] / pivot
+            spread[t] = rest if rest > _CANCELLED * spread[t] else np.nan
+        remove(factor, position)
+        for t in range(position, size - 1):
+            spread[t] = spread[t + 1]
+        log(data, work, trace)
+        effort[0] += 4.0 * size * size
+    return False
+
+
+@kernel
+def beyond(size: int) -> int:
+    """How many entries more a plan of this size may have on the way; none if it has none."""
+    return min(max(size, BEYOND[0]), BEYOND[1]) if size > 0 else 0
+
+
+@kernel
+def _is_in(factor: Factor, i: int, j: int) -> bool:
+    for t in range(factor.size[0]):
+        if factor.label[0, t] == i and factor.label[1, t] == j:
+            return True
+    return False
+
+
+@kernel
+def write_jump(before: Factor, after: Factor, trace: Trace) -> None:
+    """Write down how one plan became another: a step for every new pair, and with the last of them all that happened.
+
+    Until then the objective and the entries are those of the first plan: the new pairs have no mass yet.
+    """
+    for t in range(after.size[0]):
+        if not _is_in(before, after.label[0, t], after.label[1, t]):
+            note(trace, after.label[0, t], after.label[1, t], gain(before), before.size[0])
+    last = trace.steps[0] - 1
+    for t in range(before.size[0]):
+        if not _is_in(after, before.label[0, t], before.label[1, t]):
+            trace.gone[0, trace.steps[1]], trace.gone[1, trace.steps[1]] = before.label[0, t], before.label[1, t]
+            trace.steps[1] += 1
+    trace.gain[last], trace.entries[last], trace.gone_until[last] = gain(after), after.size[0], trace.steps[1]
+
+
+@kernel
+def overshoot(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats) -> bool:
+    """Grow beyond the budget, delete what is missed least, and grow again; or leave all as it was, if no worse.
+
+    False if there was no room for it. `Engine.overshoot` does the same with pauses.
+    """
+    factor, steps, departures = work.factor, trace.steps[0], trace.steps[1]
+    extra = beyond(factor.size[0])
+    if extra == 0 or not wants_more(data, work):
+        return True
+    copy_work(work, spare)
+    total = lift(work.left, extra)
+    start_afresh(work)
+    code = grow(data, work, trace, effort, np.inf)
+    lower(work.left, extra, total)
+    if code in (FULL, OPTIMAL):
+        shrink(data, work, trace, np.full(factor.mass.size, np.nan), effort, np.inf)
+        start_afresh(work)
+        code = grow(data, work, trace, effort, np.inf)
+    if code not in (FULL, OPTIMAL):
+        return False
+    trace.steps[0], trace.steps[1] = steps, departures
+    if gain(factor) <= ENOUGH * gain(spare.factor):
+        copy_work(spare, work)
+    else:
+        write_jump(spare.factor, factor, trace)
+    return True
