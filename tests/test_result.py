@@ -214,6 +214,9 @@ def test_a_negative_number_of_entries_is_an_error(case):
     """There is no plan with fewer entries than none."""
     with pytest.raises(ValueError, match=r"entries.*-1"):
         case.solve(budget=3).path.plan_at(-1)
+    for entries in (2.5, 2.0, True, "two"):
+        with pytest.raises(TypeError, match=rf"entries must be an int that is not negative, got {entries!r}"):
+            case.solve(budget=3).path.plan_at(entries)
 
 
 # --- certificate -----------------------------------------------------------------------------------------------------

@@ -87,6 +87,8 @@ class Problem:
         cls, C: Any, a: Any = None, b: Any = None, *, kernels: Any = None, unbalanced: Any = "auto", reg: float = 0.0
     ) -> "Problem":
         """A problem from a cost matrix; see ``solve`` for the arguments."""
+        if isinstance(C, Problem):
+            raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
         cost = Cost.dense(C)
         return cls._build(cost, a, b, Delta() if kernels is None else kernels, unbalanced, reg, None, lazy=False)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _checks
 from ._checks import Floats
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ class Path:
 
     def support_at(self, entries: int) -> list[tuple[int, int]]:
         """The pairs in use at the step with the lowest objective among those with at most ``entries`` entries."""
+        entries = _checks.count("entries", entries)
         within = np.flatnonzero(self.entries <= entries)
         if not within.size:
             return list(self.start) if len(self.start) <= entries else []
@@ -111,8 +113,7 @@ class Path:
 
     def plan_at(self, entries: int) -> "Result":
         """The plan that a budget of ``entries`` would have had on the way, solved exactly on its support."""
-        if entries < 0:
-            raise ValueError(f"entries must not be negative, got {entries}")
+        entries = _checks.count("entries", entries)
         support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
         return self._restrict(support[:, 0], support[:, 1], entries)
 

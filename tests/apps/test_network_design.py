@@ -47,7 +47,10 @@ def test_units_do_not_matter(mass, price):
     profit, supply, demand, _ = market(5, 4)
     profit[4] = -1e6
     links = np.array([(0, 0), (0, 1), (1, 1), (2, 2), (3, 3), (4, 0), (4, 3)])
-    plain, other = evaluate(links, profit, supply, demand), evaluate(links, price * profit, mass * supply, mass * demand)
+    plain, other = (
+        evaluate(links, profit, supply, demand),
+        evaluate(links, price * profit, mass * supply, mass * demand),
+    )
     np.testing.assert_allclose(other.profits, price * mass * plain.profits, rtol=1e-9)
     np.testing.assert_allclose(other.flows, mass * plain.flows, rtol=1e-9, atol=1e-12 * mass)
 
