@@ -60,7 +60,7 @@ class Gap:
         return gap / abs(self.value) if self.value else gap
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Certificate(Gap):
     """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
 
@@ -75,8 +75,14 @@ class Certificate(Gap):
     u: Any
     v: Any
 
+    def __repr__(self) -> str:
+        return (
+            f"Certificate(value={self.value:.6g}, lower_bound={self.lower_bound:.6g}, "
+            f"relative_gap={self.relative_gap:.2g})"
+        )
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Path:
     """The steps of a solve.
 
@@ -87,10 +93,16 @@ class Path:
     pairs: Ints  # (steps, 2)
     objective: Floats
     entries: Ints
-    gone: Ints = field(repr=False)  # (departures, 2)
-    gone_until: Ints = field(repr=False)  # (steps,)
-    start: tuple[tuple[int, int], ...] = field(repr=False)
-    _restrict: "Callable[[Ints, Ints, int], Result]" = field(repr=False)
+    gone: Ints  # (departures, 2)
+    gone_until: Ints  # (steps,)
+    start: tuple[tuple[int, int], ...]
+    _restrict: "Callable[[Ints, Ints, int], Result]"
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Path(0 steps)"
+        span = f"{self.objective[0]:.4g} to {self.objective[-1]:.4g}"
+        return f"Path({len(self)} steps to {self.entries[-1]} entries, objective from {span})"
 
     def __len__(self) -> int:
         return len(self.objective)

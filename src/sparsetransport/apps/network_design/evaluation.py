@@ -13,7 +13,7 @@ from ..._checks import Floats
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Evaluation:
     """What a network earns in every scenario, and how.
 
@@ -42,6 +42,9 @@ class Evaluation:
     idle: Floats
     utilisation: Floats
     weights: Floats
+
+    def __repr__(self) -> str:
+        return f"Evaluation({len(self.links)} links, {len(self.profits)} scenarios, expected profit {self.expected:.4g})"
 
     @property
     def expected(self) -> float:
