@@ -154,9 +154,9 @@ def as_numpy(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class _Like:
-    """Turns NumPy arrays into the array type, precision and device of others, the first of which counts; can be pickled.
+    """Turns NumPy arrays into the array type, and onto the device, of the first of other arrays; can be pickled.
 
-    Floats have the type that the library gives to a sum of its floating inputs; float64, if it has that, for none.
+    Floats get the precision of the others, the highest if they differ, or their library's choice where none is a float.
     """
 
     def __init__(self, *values: Any) -> None:

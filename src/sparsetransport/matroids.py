@@ -116,7 +116,7 @@ class Counting(Matroid):
     """A budget that counts entries of groups of pairs, each with a capacity; equal to one made with the same."""
 
     def __eq__(self, other: object) -> bool:
-        return self._key == other._key if type(self) is type(other) else NotImplemented  # type: ignore[attr-defined]
+        return self._key == other._key if type(self) is type(other) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((type(self), self._key))

@@ -220,3 +220,11 @@ def test_a_fixed_link_may_lose_money():
     network = design([[-10.0, 1.0], [1.0, -10.0]], [1.0, 1.0], [[1.0, 1.0]], 3, fixed=[(0, 0)])
     assert network.links[0].tolist() == [0, 0]
     assert network.expected_profit == pytest.approx(2.0)
+
+
+def test_a_design_prints_in_one_line():
+    profit, supply, demand, test = market(5, 5)
+    network = design(profit, supply, demand, 7, held_out=test)
+    earned, other = f"{network.expected_profit:.4g}", f"{network.held_out.expected:.4g}"
+    assert repr(network) == f"Design(7 of 5x5 links, expected profit {earned}, {other} held out)"
+    assert repr(network.training) == f"Evaluation(7 links, 8 scenarios, expected profit {earned})"

@@ -304,7 +304,7 @@ class SparseTransportRouter(TransportRouter):
         A running mean of prices and a count of batches would stand still in half precision.
         """
         kept = {name: self._buffers[name] for name in ("prices", "batches", "sigma2")}
-        super()._apply(fn, recurse)
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, before in kept.items():
             after = self._buffers[name]
             if before is not None and after is not None and after.dtype != before.dtype:

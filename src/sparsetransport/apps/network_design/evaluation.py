@@ -44,7 +44,9 @@ class Evaluation:
     weights: Floats
 
     def __repr__(self) -> str:
-        return f"Evaluation({len(self.links)} links, {len(self.profits)} scenarios, expected profit {self.expected:.4g})"
+        return (
+            f"Evaluation({len(self.links)} links, {len(self.profits)} scenarios, expected profit {self.expected:.4g})"
+        )
 
     @property
     def expected(self) -> float:
