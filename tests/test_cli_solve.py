@@ -190,8 +190,32 @@ def test_every_format_out_holds_the_plan(files, expected):
     assert found["status"] == str(expected.status)
     assert found["unbalanced"] == list(expected.log["unbalanced"])
     assert found["versions"]["sparsetransport"] == st.__version__
-    assert found["marginal_error_a"] == pytest.approx(0.5 * np.abs(expected.marginal_a - A).sum() / A.sum())
-    assert found["marginal_error_b"] == pytest.approx(0.5 * np.abs(expected.marginal_b - B).sum() / B.sum())
+    for side, reached, wanted in (("a", expected.marginal_a, A), ("b", expected.marginal_b, B)):
+        missing, extra = np.maximum(wanted - reached, 0.0).sum(), np.maximum(reached - wanted, 0.0).sum()
+        assert found[f"marginal_error_{side}"] == pytest.approx(max(missing, extra) / wanted.sum())
+    assert found["moved"] == pytest.approx(expected.mass.sum())
+    assert (found["to_send"], found["to_receive"]) == pytest.approx((A.sum(), B.sum()))
+
+
+@pytest.mark.parametrize(
+    ("costs", "b", "moved", "missed"),
+    [
+        ("inf,inf\ninf,inf\n", None, "0 of 1", ("100.0", "100.0")),
+        ("0,inf\ninf,0\n", "0.5\n0.5\n", "1 of 1", ("0.0", "0.0")),
+        ("0,inf\ninf,0\n", "1.5\n0\n", "1.25 of 1 to send and 1.5 to receive", ("50.0", "33.3")),
+    ],
+)
+def test_the_summary_says_how_much_mass_is_moved(files, costs, b, moved, missed):
+    """Nothing sent is all of it off the mark, not half."""
+    (files / "costs.csv").write_text(costs)
+    (files / "b.csv").write_text(b or "0.5\n0.5\n")
+    answer = invoke(
+        "--cost-matrix", "costs.csv", "--budget", "2", "--unbalanced", "1", *(["--b", "b.csv"] if b else [])
+    )
+    lines = dict(line.split(": ", 1) for line in answer.stdout.splitlines())
+    assert lines["mass moved"] == moved
+    assert lines["sent off the mark"] == f"{missed[0]} % of the mass"
+    assert lines["received off the mark"] == f"{missed[1]} % of the mass"
 
 
 @pytest.mark.parametrize(

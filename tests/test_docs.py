@@ -17,7 +17,7 @@ OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 MODULES = ["", "plotting", "nn", "apps.network_design", "baselines", "experiments"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-OPTIONAL = ("jax", "matplotlib", "torch")
+OPTIONAL = ("jax", "matplotlib", "sklearn", "torch")
 
 
 def blocks(page: Path) -> list[tuple[int, str, str | None]]:
@@ -39,7 +39,7 @@ def absent(code: str) -> list[str]:
     return [
         name
         for name in OPTIONAL
-        if re.search(rf"^\s*import {name}\b", code, re.M) and not importlib.util.find_spec(name)
+        if re.search(rf"^\s*(import|from) {name}\b", code, re.M) and not importlib.util.find_spec(name)
     ]
 
 

@@ -155,3 +155,32 @@ def test_mask_asks_pair_by_pair():
 def test_budgets_say_what_they_are(budget, text):
     """The repr is how one would write the budget down."""
     assert repr(budget) == text
+
+
+SAME = [
+    lambda: st.Uniform(3),
+    lambda: st.Uniform(4),
+    lambda: st.PerColumn(3),
+    lambda: st.PerRow(3),
+    lambda: st.PerRow([3]),
+    lambda: st.PerRow([3, 1]),
+    lambda: st.PerRow(2) & st.Uniform(4),
+    lambda: st.Laminar(st.PerRow(2), st.Uniform(4)),
+    lambda: st.Partition(HALVES, 2),
+    lambda: st.Partition(HALVES, [2, 1]),
+    lambda: st.Partition(HALVES.T, 2),
+]
+
+
+def test_budgets_are_equal_if_they_are_made_with_the_same():
+    """Whether they have been used or not; and as keys of a dictionary."""
+    for k, first in enumerate(SAME):
+        for l, second in enumerate(SAME):
+            one, other = first(), second()
+            assert (one == other) == (k == l)
+            assert (hash(one) == hash(other)) >= (k == l)
+    used = st.Uniform(3)
+    used.limits((4, 4))
+    assert {used: 1}[st.Uniform(3)] == 1
+    assert st.PerRow(np.array([3, 1])) == st.PerRow([3, 1])
+    assert st.Uniform(3) != 3

@@ -97,3 +97,13 @@ def test_large_point_sets_are_lazy_by_themselves():
     assert st.Problem.from_points(np.zeros((3, 1)), np.ones((4, 1)), lazy=True).cost.is_lazy
     large = st.Problem.from_points(np.zeros((10, 1)), np.arange(7200.0)[:, None], kernels=st.RBF(1.0), unbalanced=1.0)
     assert large.cost.is_lazy
+
+
+def test_a_problem_prints_in_one_line():
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    sides = st.Problem.from_points(points, points[:30], kernels=(st.RBF(2.0), "delta"), unbalanced=(1.5, 2.0), reg=0.1)
+    assert repr(sides) == "Problem(40x30, kernels=(RBF(sigma2=2.0), Delta()), unbalanced=(1.5, 2), reg=0.1)"
+    lazy = st.Problem.from_points(points, points, unbalanced=1.0, lazy=True)
+    assert repr(lazy) == "Problem(40x40, kernels=RBF(sigma2='median'), unbalanced=1, reg=0)"
+    given = st.Problem.from_matrices(np.ones((2, 2)), kernels=np.eye(2), unbalanced=1.0)
+    assert repr(given) == "Problem(2x2, kernels=Gram matrix, unbalanced=1, reg=0)"

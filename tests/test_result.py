@@ -210,10 +210,25 @@ def test_the_path_adds_up(case, k):
     assert held == set(support(result))
 
 
+def test_paths_and_certificates_print_in_one_line(case):
+    result = case.solve(budget=5)
+    path, proof = result.path, result.certify()
+    first, last = f"{path.objective[0]:.4g}", f"{path.objective[-1]:.4g}"
+    assert repr(path) == f"Path({len(path)} steps to {path.entries[-1]} entries, objective from {first} to {last})"
+    assert repr(st.solve([[np.inf]]).path) == "Path(0 steps)"
+    assert repr(proof).startswith(
+        f"Certificate(value={result.value:.6g}, lower_bound={proof.lower_bound:.6g}, relative"
+    )
+    assert len(repr(proof)) < 100
+
+
 def test_a_negative_number_of_entries_is_an_error(case):
     """There is no plan with fewer entries than none."""
     with pytest.raises(ValueError, match=r"entries.*-1"):
         case.solve(budget=3).path.plan_at(-1)
+    for entries in (2.5, 2.0, True, "two"):
+        with pytest.raises(TypeError, match=rf"entries must be an int that is not negative, got {entries!r}"):
+            case.solve(budget=3).path.plan_at(entries)
 
 
 # --- certificate -----------------------------------------------------------------------------------------------------

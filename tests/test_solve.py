@@ -268,6 +268,35 @@ def test_torch_points_in_torch_barycentres_out():
     assert st.solve(C, kernels=grams, budget=4).value == same.value
 
 
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16", "int64"])
+def test_torch_results_have_the_precision_of_the_inputs(name):
+    """So that they can be multiplied with them; float64 for integers. Indices stay integers."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X, Y = (torch.tensor(8.0 * rng.random((size, 2))).to(getattr(torch, name)) for size in (20, 15))
+    result = st.solve_sample(X, Y, budget=10, reg=0.1)
+    plain = st.solve_sample(*(points.double().numpy() for points in (X, Y)), budget=10, reg=0.1)
+    assert result.value == plain.value
+    proof = result.certify()
+    floats = (result.plan, result.mass, *result.marginals, *result.potentials, result.a_to_b, result.b_to_a)
+    for array in (*floats, proof.u, proof.v, proof.potential_a, proof.potential_b):
+        assert array.dtype == (torch.float64 if name == "int64" else X.dtype)
+    torch.testing.assert_close(result.plan, torch.tensor(plain.plan).to(result.plan.dtype))
+    if name != "int64":
+        assert (result.plan @ Y).shape == (20, 2)
+    assert result.rows.dtype == result.cols.dtype == torch.int64
+    again = pickle.loads(pickle.dumps(result))
+    assert again.plan.dtype == result.plan.dtype
+
+
+def test_torch_results_have_the_highest_precision_given():
+    torch = pytest.importorskip("torch")
+    C = torch.rand(4, 3, dtype=torch.float32)
+    assert st.solve(C, torch.ones(4, dtype=torch.float64), budget=3).mass.dtype == torch.float64
+    assert st.solve(C, torch.ones(4, dtype=torch.int64), budget=3).mass.dtype == torch.float32
+    assert st.solve_batch(C[None].bfloat16(), budget=3)[0].mass.dtype == torch.bfloat16
+
+
 def test_jax_in_jax_out():
     """JAX arrays come in, JAX arrays go out."""
     jax = pytest.importorskip("jax")

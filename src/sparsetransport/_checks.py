@@ -24,14 +24,31 @@ class ConvergenceWarning(SparseTransportWarning):
 def to_numpy(value: Any) -> NDArray[Any]:
     """A NumPy array from any array library, without its gradient, on the CPU."""
     if array_api_compat.is_torch_array(value):
-        return np.asarray(value.detach().cpu())
+        value = value.detach().cpu()
+        # NumPy knows no bfloat16, nor anything smaller than half precision.
+        return np.asarray(value.float() if value.is_floating_point() and value.itemsize < 4 else value)
     if array_api_compat.is_cupy_array(value):
         return np.asarray(value.get())
     return np.asarray(value)
 
 
+def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
+    """See that an array has all its entries: it is not sparse, and none is masked."""
+    sparse_torch = array_api_compat.is_torch_array(value) and "strided" not in str(value.layout)
+    if sparse_torch or hasattr(value, "toarray"):  # SciPy's and CuPy's have that
+        cure = "; zeros are costs too, and forbidden pairs are +inf" if infinite else ""
+        raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}{cure}")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        cure = (
+            "call .filled(np.inf) to forbid the masked pairs" if infinite else "call .filled with what they should be"
+        )
+        place = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(value))[0])
+        raise ValueError(f"{name} must not have masked entries, got one at {place}: {cure}")
+
+
 def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> Floats:
     """``value`` as a contiguous float64 array: not empty, no NaN, no ``-inf``, ``+inf`` only if ``infinite``."""
+    require_entries(name, value, infinite=infinite)
     try:
         array = to_numpy(value)
     except ValueError as error:
@@ -81,6 +98,7 @@ def weights(value: Any, count: int) -> Floats:
 
 def pairs(name: str, value: Any, rule: str = "a list of pairs of ints") -> list[tuple[int, int]]:
     """Pairs of a row and a column, each once, in the order given."""
+    require_entries(name, value)
     array = to_numpy(value)
     if array.size and (array.dtype.kind not in "iu" or array.ndim != 2 or array.shape[1] != 2):
         raise TypeError(f"{name} must be {rule}, got dtype {array.dtype} and shape {array.shape}")
@@ -105,6 +123,15 @@ def number(name: str, value: Any, *, positive: bool) -> float:
     return result
 
 
+def count(name: str, value: Any) -> int:
+    """An integer that is not negative; neither a bool nor a float that looks like one."""
+    if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be an int that is not negative, got {value!r}")
+    if value < 0:
+        raise ValueError(f"{name} must be an int that is not negative, got {value!r}")
+    return int(value)
+
+
 def positive_int(name: str, value: Any) -> int:
     """An integer of at least one; neither a bool nor a float that looks like one."""
     if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Integral):
@@ -127,19 +154,32 @@ def as_numpy(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class _Like:
-    """Turns NumPy arrays into the array type, and onto the device, of another array; can be pickled."""
+    """Turns NumPy arrays into the array type, and onto the device, of the first of other arrays; can be pickled.
 
-    def __init__(self, value: Any) -> None:
-        self.namespace = array_api_compat.array_namespace(value).__name__
-        self.device = array_api_compat.device(value)
+    Floats get the precision of the others, the highest if they differ, or their library's choice where none is a float.
+    """
+
+    def __init__(self, *values: Any) -> None:
+        namespace = array_api_compat.array_namespace(values[0])
+        self.namespace = namespace.__name__
+        self.device = array_api_compat.device(values[0])
+        floats = [
+            value.dtype
+            for value in values
+            if array_api_compat.array_namespace(value) is namespace and namespace.isdtype(value.dtype, "real floating")
+        ]
+        self.dtype = namespace.result_type(*floats) if floats else None
 
     def __call__(self, array: NDArray[Any]) -> Any:
-        return importlib.import_module(self.namespace).asarray(array, device=self.device)
+        dtype = self.dtype if array.dtype.kind == "f" else None
+        return importlib.import_module(self.namespace).asarray(array, dtype=dtype, device=self.device)
 
 
 def same_kind(*inputs: Any) -> Callable[[NDArray[Any]], Any]:
-    """A function that turns NumPy arrays into the array type, and onto the device, of the first foreign input."""
-    for value in inputs:
-        if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic):
-            return _Like(value)
-    return as_numpy
+    """A function that turns NumPy arrays into the kind of the foreign inputs: see `_Like`."""
+    foreign = [
+        value
+        for value in inputs
+        if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic)
+    ]
+    return _Like(*foreign) if foreign else as_numpy

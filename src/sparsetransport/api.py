@@ -205,6 +205,8 @@ def solve_problem(problem: Problem, **options: Any) -> Result:
     >>> st.solve_problem(problem, budget=st.PerColumn(1)).rows
     array([0, 1])
     """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: call solve for an array of costs")
     return _solve(problem, Options.checked(**options), _checks.as_numpy)
 
 

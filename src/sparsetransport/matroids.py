@@ -113,7 +113,18 @@ def no_limits(shape: Shape) -> Limits:
 
 
 class Counting(Matroid):
-    """A budget that counts entries of groups of pairs, each with a capacity."""
+    """A budget that counts entries of groups of pairs, each with a capacity; equal to one made with the same."""
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if type(self) is type(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._key))
+
+    @property
+    def _key(self) -> Any:
+        """What tells budgets of one kind apart."""
+        return id(self)
 
     def limits(self, shape: Shape) -> Limits:
         """The capacities on a plan of this shape; errors come from here, and one warning for what is clamped."""
@@ -163,6 +174,11 @@ def _capacities(name: str, value: Any, count: int, largest: int) -> Ints:
     return np.minimum(array, largest)
 
 
+def _hashable(capacities: Any) -> Any:
+    """One capacity as it is, several as a tuple."""
+    return tuple(np.asarray(capacities).tolist()) if np.ndim(capacities) else capacities
+
+
 class Uniform(Counting):
     """At most ``k`` entries in the whole plan.
 
@@ -178,6 +194,10 @@ class Uniform(Counting):
 
     def __repr__(self) -> str:
         return f"Uniform({self.k})"
+
+    @property
+    def _key(self) -> int:
+        return self.k
 
     def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(total=int(_capacities("budget", self.k, 1, shape[0] * shape[1])[0]))
@@ -204,6 +224,10 @@ class PerColumn(Counting):
     def __repr__(self) -> str:
         return f"PerColumn({self.k})"
 
+    @property
+    def _key(self) -> Any:
+        return _hashable(self.k)
+
     def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0]))
 
@@ -229,6 +253,10 @@ class PerRow(Counting):
 
     def __repr__(self) -> str:
         return f"PerRow({self.k})"
+
+    @property
+    def _key(self) -> Any:
+        return _hashable(self.k)
 
     def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1]))
@@ -271,6 +299,10 @@ class Partition(Counting):
     def __repr__(self) -> str:
         return f"Partition({self.labels.shape[0]}x{self.labels.shape[1]} labels, {self.capacities})"
 
+    @property
+    def _key(self) -> Any:
+        return self.labels.shape, self.labels.tobytes(), _hashable(self._caps)
+
     def _limits(self, shape: Shape) -> Limits:
         if self.labels.shape != shape:
             raise ValueError(f"labels must have the shape of the plan, {shape}, got {self.labels.shape}")
@@ -305,6 +337,10 @@ class Intersection(Counting):
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
+
+    @property
+    def _key(self) -> tuple[Counting, ...]:
+        return self.parts
 
     def _limits(self, shape: Shape) -> Limits:
         every = [part.limits(shape) for part in self.parts]

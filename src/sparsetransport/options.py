@@ -63,8 +63,11 @@ class Options(NamedTuple):
         rng: Any = None,
         tol: float | None = None,
         max_iter: int | None = None,
+        **unknown: Any,
     ) -> "Options":
         """The options as `solve` takes them."""
+        if unknown:
+            raise TypeError(f"there is no option {', '.join(sorted(unknown))}; see solve for those there are")
         rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
         if not hasattr(rule, "select"):
             raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
@@ -98,7 +101,9 @@ def as_start(start: Any) -> Start:
         return Start([])
     if isinstance(start, Result):
         return Start(as_pairs("start", start, _STARTS), start._parts.mass, start._parts.shape)
-    array = start.toarray() if hasattr(start, "toarray") else _checks.to_numpy(start)  # SciPy's sparse plans
+    start = start.toarray() if hasattr(start, "toarray") else start  # SciPy's sparse plans
+    _checks.require_entries("start", start)
+    array = _checks.to_numpy(start)
     if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
         return Start(as_pairs("start", array, _STARTS))
     plan = _checks.real_array("start", array, ndim=2)

@@ -53,7 +53,7 @@ class Quadratic(Protocol):
         """The gradient at all pairs of some rows, as if without mass."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Problem:
     r"""Transport with soft marginals.
 
@@ -71,6 +71,8 @@ class Problem:
     >>> problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], [0.5, 0.5], unbalanced=10.0)
     >>> problem.shape, problem.constant
     ((2, 2), 10.0)
+    >>> problem
+    Problem(2x2, kernels=Delta(), unbalanced=10, reg=0)
     """
 
     cost: Cost
@@ -82,11 +84,19 @@ class Problem:
     reg: float
     points: tuple[Floats, Floats] | None = None
 
+    def __repr__(self) -> str:
+        m, n = self.shape
+        kernels = ["Gram matrix" if gram.kernel is None else str(gram.kernel) for gram in (self.gram_a, self.gram_b)]
+        weights = [f"{weight:.4g}" for weight in self.unbalanced]
+        return f"Problem({m}x{n}, kernels={_both(kernels)}, unbalanced={_both(weights)}, reg={self.reg:.4g})"
+
     @classmethod
     def from_matrices(
         cls, C: Any, a: Any = None, b: Any = None, *, kernels: Any = None, unbalanced: Any = "auto", reg: float = 0.0
     ) -> "Problem":
         """A problem from a cost matrix; see ``solve`` for the arguments."""
+        if isinstance(C, Problem):
+            raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
         cost = Cost.dense(C)
         return cls._build(cost, a, b, Delta() if kernels is None else kernels, unbalanced, reg, None, lazy=False)
 
@@ -229,6 +239,11 @@ def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> f
     """The weight of "auto": leaving all mass where it is costs a hundred times what moving it does on average."""
     delivered = mean_cost * min(float(a.sum()), float(b.sum()))
     return 100.0 * delivered / undelivered if delivered > 0.0 and undelivered > 0.0 else 1.0
+
+
+def _both(sides: list[str]) -> str:
+    """What is said of the two sides, once if it is the same."""
+    return sides[0] if sides[0] == sides[1] else f"({', '.join(sides)})"
 
 
 def _pair(name: str, value: Any, *, single: bool) -> tuple[Any, Any]:

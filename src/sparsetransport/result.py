@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _checks
 from ._checks import Floats
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Gap:
         return gap / abs(self.value) if self.value else gap
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Certificate(Gap):
     """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
 
@@ -74,8 +75,14 @@ class Certificate(Gap):
     u: Any
     v: Any
 
+    def __repr__(self) -> str:
+        return (
+            f"Certificate(value={self.value:.6g}, lower_bound={self.lower_bound:.6g}, "
+            f"relative_gap={self.relative_gap:.2g})"
+        )
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, repr=False, eq=False)
 class Path:
     """The steps of a solve.
 
@@ -86,16 +93,23 @@ class Path:
     pairs: Ints  # (steps, 2)
     objective: Floats
     entries: Ints
-    gone: Ints = field(repr=False)  # (departures, 2)
-    gone_until: Ints = field(repr=False)  # (steps,)
-    start: tuple[tuple[int, int], ...] = field(repr=False)
-    _restrict: "Callable[[Ints, Ints, int], Result]" = field(repr=False)
+    gone: Ints  # (departures, 2)
+    gone_until: Ints  # (steps,)
+    start: tuple[tuple[int, int], ...]
+    _restrict: "Callable[[Ints, Ints, int], Result]"
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Path(0 steps)"
+        span = f"{self.objective[0]:.4g} to {self.objective[-1]:.4g}"
+        return f"Path({len(self)} steps to {self.entries[-1]} entries, objective from {span})"
 
     def __len__(self) -> int:
         return len(self.objective)
 
     def support_at(self, entries: int) -> list[tuple[int, int]]:
         """The pairs in use at the step with the lowest objective among those with at most ``entries`` entries."""
+        entries = _checks.count("entries", entries)
         within = np.flatnonzero(self.entries <= entries)
         if not within.size:
             return list(self.start) if len(self.start) <= entries else []
@@ -111,8 +125,7 @@ class Path:
 
     def plan_at(self, entries: int) -> "Result":
         """The plan that a budget of ``entries`` would have had on the way, solved exactly on its support."""
-        if entries < 0:
-            raise ValueError(f"entries must not be negative, got {entries}")
+        entries = _checks.count("entries", entries)
         support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
         return self._restrict(support[:, 0], support[:, 1], entries)
 

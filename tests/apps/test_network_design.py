@@ -40,6 +40,25 @@ def test_evaluate_is_the_linear_program():
     assert found.expected_idle == pytest.approx(found.idle.sum(axis=1).mean())
 
 
+@pytest.mark.parametrize("mass", [1e-12, 1e-7, 1.0, 1e9])
+@pytest.mark.parametrize("price", [1e-9, 1.0, 1e9])
+def test_units_do_not_matter(mass, price):
+    """Profits and flows are those of the same market in other units, whatever tolerances the solver has."""
+    profit, supply, demand, _ = market(5, 4)
+    profit[4] = -1e6
+    links = np.array([(0, 0), (0, 1), (1, 1), (2, 2), (3, 3), (4, 0), (4, 3)])
+    plain, other = (
+        evaluate(links, profit, supply, demand),
+        evaluate(links, price * profit, mass * supply, mass * demand),
+    )
+    np.testing.assert_allclose(other.profits, price * mass * plain.profits, rtol=1e-9)
+    np.testing.assert_allclose(other.flows, mass * plain.flows, rtol=1e-9, atol=1e-12 * mass)
+
+
+def test_supply_without_end_does_not_blur_demand():
+    assert evaluate([(0, 0)], [[1.0]], [1e300], [[0.5e-7]]).profits == pytest.approx(0.5e-7, rel=1e-12)
+
+
 def test_no_links_earn_nothing():
     profit, supply, demand, _ = market(3, 3)
     found = evaluate([], profit, supply, demand)
@@ -201,3 +220,11 @@ def test_a_fixed_link_may_lose_money():
     network = design([[-10.0, 1.0], [1.0, -10.0]], [1.0, 1.0], [[1.0, 1.0]], 3, fixed=[(0, 0)])
     assert network.links[0].tolist() == [0, 0]
     assert network.expected_profit == pytest.approx(2.0)
+
+
+def test_a_design_prints_in_one_line():
+    profit, supply, demand, test = market(5, 5)
+    network = design(profit, supply, demand, 7, held_out=test)
+    earned, other = f"{network.expected_profit:.4g}", f"{network.held_out.expected:.4g}"
+    assert repr(network) == f"Design(7 of 5x5 links, expected profit {earned}, {other} held out)"
+    assert repr(network.training) == f"Evaluation(7 links, 8 scenarios, expected profit {earned})"

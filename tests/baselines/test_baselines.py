@@ -124,6 +124,31 @@ def test_kl_uot_of_one_pair_has_a_closed_form():
         assert result.mass[0] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("rho", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("eps", [1e-3, 1e-2, 0.1, 1.0])
+def test_kl_uot_meets_its_optimality_conditions_however_small_the_entropy(eps, rho):
+    """ε log(γ/ab) + C + ρ log(γ1/a) + ρ log(γ'1/b) = 0, with costs that are a thousand times ε."""
+    problem = make(20, 15, balanced=False)
+    C = 10.0 * cost(problem)
+    result = baselines.kl_uot(st.Problem.from_matrices(C, problem.a, problem.b), eps, rho, max_iter=100_000)
+    assert result.converged
+    missed = rho * (np.log(result.marginal_a / problem.a)[:, None] + np.log(result.marginal_b / problem.b))
+    expected = np.outer(problem.a, problem.b) * np.exp(-(C + missed) / eps)
+    np.testing.assert_allclose(result.plan, expected, rtol=1e-5 + 1e-9 * rho / eps, atol=1e-12)
+
+
+def test_kl_uot_says_where_it_did_not_converge():
+    assert not baselines.kl_uot(make(), 1e-3, 100.0, max_iter=3).converged
+
+
+def test_kl_uot_is_pots_plain_sinkhorn_where_nothing_underflows():
+    problem = make(balanced=False)
+    theirs = ot.unbalanced.sinkhorn_unbalanced(
+        problem.a, problem.b, cost(problem), 0.1, 1.0, method="sinkhorn", reg_type="kl", stopThr=1e-12
+    )
+    np.testing.assert_allclose(baselines.kl_uot(problem, 0.1, 1.0).plan, theirs, rtol=1e-7)
+
+
 @pytest.mark.parametrize("name", ["partial_ot", "entropic_partial_ot"])
 def test_partial_plans_move_what_was_asked_and_no_more_than_there_is(name):
     """The total is s, the marginals are at most a and b."""
@@ -233,7 +258,7 @@ def test_algorithm_2_uses_its_budget_and_solves_on_the_support():
         baselines.algorithm_2(make(unbalanced=(1.0, 2.0)), 2)
 
 
-@pytest.mark.parametrize("name", ["exact_ot", "entropic_ot", "ssot", "scot", "kl_uot", "partial_ot"])
+@pytest.mark.parametrize("name", ["exact_ot", "entropic_ot", "ssot", "scot", "kl_uot without entropy", "partial_ot"])
 def test_without_pot_one_sentence_says_how_to_get_it(name, monkeypatch):
     """No POT: an ImportError with the line that helps."""
     real = builtins.__import__

@@ -265,7 +265,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"budgets": 3}, "unexpected keyword argument 'budgets'"),
+            ({"budgets": 3}, "^there is no option budgets; see solve for those there are$"),
             ({"method": "opm"}, "method must be one of"),
             ({"budget": -1}, "budget must be"),
             ({"gap_tol": -0.1}, "gap_tol must be a positive number, got -0.1"),

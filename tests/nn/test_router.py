@@ -191,6 +191,26 @@ def test_precision_and_autocast(dtype):
     assert (cast.experts == nn.SparseTransportRouter(M)(logits, features).experts).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_models_may_be_converted_and_the_running_numbers_stay_single(dtype):
+    """Conversion before training, and of a trained model: no number of the router's is rounded."""
+    layer = nn.SparseMoE(
+        [torch.nn.Linear(7, 5) for _ in range(M)], nn.SparseTransportRouter(M), torch.nn.Linear(7, M)
+    ).to(dtype)
+    tokens = batch()[1].to(dtype)
+    for _ in range(2):
+        output, routing = layer(tokens)
+        assert output.dtype == routing.weights.dtype == dtype
+    before = copy.deepcopy(layer.router.state_dict())
+    assert before["batches"] == 2.0
+    assert before["prices"].abs().sum() > 0.0
+    after = layer.bfloat16().router.state_dict()
+    for name, value in before.items():
+        assert after[name].dtype == torch.float32
+        torch.testing.assert_close(after[name], value, rtol=0.0, atol=0.0)
+    assert nn.SparseTransportRouter(M).to("meta").prices.is_meta
+
+
 def test_the_balancing_loss_is_one_for_equal_loads():
     routing = nn.SparseTransportRouter(M, kernel=st.Delta(), unbalanced=10.0)(torch.zeros(N, M))
     assert float(routing.loss) == pytest.approx(1.0)

@@ -10,7 +10,7 @@ from rich.table import Table
 from .. import __version__
 
 REQUIRED = ("numpy", "scipy", "numba", "array-api-compat")
-OPTIONAL = ("matplotlib", "POT", "torch", "jax", "scikit-learn", "pyarrow")
+OPTIONAL = ("matplotlib", "POT", "torch", "jax", "scikit-learn", "pyarrow", "joblib", "transformers")
 
 
 def info() -> None:

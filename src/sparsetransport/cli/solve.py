@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich import box
 from rich.console import Console
@@ -17,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .. import _checks, plotting
+from .._checks import Floats
 from ..api import solve_problem
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
@@ -233,19 +233,28 @@ def _progress(matroid: Matroid | None, shape: tuple[int, int]) -> Iterator[Callb
 
 def _details(result: Result, inputs: Inputs, *, bound: bool, seconds: float, seed: int | None) -> dict[str, Any]:
     """What a result is worth, in numbers."""
-    missed = [
-        0.5 * float(np.abs(reached - wanted).sum()) / (float(wanted.sum()) or 1.0)
-        for reached, wanted in zip(result.marginals, inputs.masses, strict=True)
-    ]
+    missed = [_missed(*sides) for sides in zip(result.marginals, inputs.masses, strict=True)]
     return {
         "lower_bound": result.lower_bound if bound else None,
         "gap": result.gap if bound else None,
         "relative_gap": result.relative_gap if bound else None,
+        "moved": float(result.mass.sum()),
+        "to_send": float(inputs.masses[0].sum()),
+        "to_receive": float(inputs.masses[1].sum()),
         "marginal_error_a": missed[0],
         "marginal_error_b": missed[1],
         "seconds": seconds,
         "seed": seed,
     }
+
+
+def _missed(reached: Floats, wanted: Floats) -> float:
+    """The mass that is missing or too much at the points of a side, whichever is more, as a share of what was wanted.
+
+    Of equal totals one is as much as the other: half of the sum of all errors.
+    """
+    excess = reached - wanted
+    return max(float(excess.clip(0.0).sum()), -float(excess.clip(None, 0.0).sum())) / (float(wanted.sum()) or 1.0)
 
 
 def _print_summary(result: Result, details: dict[str, Any]) -> None:
@@ -258,6 +267,12 @@ def _print_summary(result: Result, details: dict[str, Any]) -> None:
         lines["lower bound"] = f"{details['lower_bound']:.6g}"
         lines["gap"] = f"{details['gap']:.2g} ({share:.2g} % of the objective)"
     lines |= {
+        "mass moved": f"{details['moved']:.6g} of {details['to_send']:.6g}"
+        + (
+            f" to send and {details['to_receive']:.6g} to receive"
+            if details["to_send"] != details["to_receive"]
+            else ""
+        ),
         "cost of transport": f"{result.value_linear:.6g}",
         "weight of marginals": weights,
         "sent off the mark": f"{100.0 * details['marginal_error_a']:.1f} % of the mass",

@@ -111,11 +111,12 @@ class Gram:
     matrix: Floats = field(default_factory=lambda: _NO_POINTS)
     points: Floats = field(default_factory=lambda: _NO_POINTS)
     bandwidth: float = 1.0
+    kernel: Kernel | None = None  # that it was made with; None for a matrix of the user's
 
     @classmethod
     def delta(cls, size: int) -> "Gram":
         """The identity matrix, which needs no room."""
-        return cls(_entries.DELTA, size)
+        return cls(_entries.DELTA, size, kernel=Delta())
 
     @classmethod
     def dense(cls, name: str, matrix: Any, size: int) -> "Gram":
@@ -137,8 +138,8 @@ class Gram:
         if isinstance(kernel, Delta):
             return cls.delta(len(points))
         if lazy:
-            return cls(kernel.code, len(points), points=points, bandwidth=kernel.bandwidth(points))
-        return cls(_entries.DENSE, len(points), matrix=kernel.gram(points))
+            return cls(kernel.code, len(points), points=points, bandwidth=kernel.bandwidth(points), kernel=kernel)
+        return cls(_entries.DENSE, len(points), matrix=kernel.gram(points), kernel=kernel)
 
     def compiled(self, weight: float, slots: int) -> _entries.Gram:
         """For machine code, multiplied by ``weight``; a lazy one with room for ``slots`` columns."""

@@ -1,7 +1,7 @@
 """Routers for mixtures of experts: gate logits in, experts and combine weights out."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -291,10 +291,25 @@ class SparseTransportRouter(TransportRouter):
             raise ValueError(f"momentum must be below 1, got {momentum}")
         self._graphs: GraphCache | None = GraphCache() if graphs else None
         self._knows_bandwidth = False
-        self.register_buffer("prices", torch.zeros(self.num_experts))
-        self.register_buffer("batches", torch.zeros(()))
         fixed = getattr(self.kernel, "sigma2", 1.0)
-        self.register_buffer("sigma2", torch.tensor(torch.nan if isinstance(fixed, str) else float(fixed)))
+        self.register_buffer("prices", torch.zeros(self.num_experts, dtype=torch.float32))
+        self.register_buffer("batches", torch.zeros((), dtype=torch.float32))
+        self.register_buffer(
+            "sigma2", torch.tensor(torch.nan if isinstance(fixed, str) else float(fixed), dtype=torch.float32)
+        )
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        """Go where the model goes; the router's own numbers stay in single precision, whatever the weights become.
+
+        A running mean of prices and a count of batches would stand still in half precision.
+        """
+        kept = {name: self._buffers[name] for name in ("prices", "batches", "sigma2")}
+        super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        for name, before in kept.items():
+            after = self._buffers[name]
+            if before is not None and after is not None and after.dtype != before.dtype:
+                self._buffers[name] = before.to(after.device)
+        return self
 
     def extra_repr(self) -> str:
         """What the module was made with."""

@@ -1,7 +1,7 @@
 """Choose the links of a network for a sample of demand scenarios."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ class Comparison(NamedTuple):
     ours_held_out: float | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Design:
     """A network for demand that is not known yet.
 
@@ -57,9 +57,14 @@ class Design:
     training: Evaluation
     held_out: Evaluation | None
     shared: SharedResult
-    _market: tuple[Floats, Floats, Floats] = field(repr=False)
-    _held_out: Floats | None = field(repr=False)
-    _allowed: NDArray[np.bool_] = field(repr=False)
+    _market: tuple[Floats, Floats, Floats]
+    _held_out: Floats | None
+    _allowed: NDArray[np.bool_]
+
+    def __repr__(self) -> str:
+        m, n = self._allowed.shape
+        other = "" if self.held_out is None else f", {self.held_out.expected:.4g} held out"
+        return f"Design({len(self.links)} of {m}x{n} links, expected profit {self.expected_profit:.4g}{other})"
 
     @property
     def expected_profit(self) -> float:

@@ -13,7 +13,7 @@ from ..._checks import Floats
 Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Evaluation:
     """What a network earns in every scenario, and how.
 
@@ -42,6 +42,11 @@ class Evaluation:
     idle: Floats
     utilisation: Floats
     weights: Floats
+
+    def __repr__(self) -> str:
+        return (
+            f"Evaluation({len(self.links)} links, {len(self.profits)} scenarios, expected profit {self.expected:.4g})"
+        )
 
     @property
     def expected(self) -> float:
@@ -114,7 +119,7 @@ def best_use(links: Ints, rates: Floats, capacity: Floats, demand: Floats, weigh
         ends = np.concatenate([rows, m + cols]), np.concatenate([places, places])
         matrix = scipy.sparse.csr_array((np.ones(2 * k), ends), shape=(m + n, k))
         for s in range(z):
-            flows[s] = _flow(-rates[rows, cols], matrix, np.concatenate([capacity, demand[s]]))
+            flows[s] = _flow(rates[rows, cols], matrix, capacity, demand[s])
     profits = flows @ rates[links[:, 0], links[:, 1]] if k else np.zeros(z)
     sent, received = np.zeros((z, m)), np.zeros((z, n))
     np.add.at(sent.T, links[:, 0], flows.T)
@@ -131,14 +136,22 @@ def best_use(links: Ints, rates: Floats, capacity: Floats, demand: Floats, weigh
     )
 
 
-def _flow(cost: Floats, matrix: Any, limits: Floats) -> Floats:
-    """The best flow over the links in one scenario."""
+def _flow(rates: Floats, matrix: Any, capacity: Floats, demand: Floats) -> Floats:
+    """The best flow over the links in one scenario.
+
+    HiGHS has absolute tolerances, so it is given profits and limits whose largest is one: what no flow can reach is cut
+    off before, and so is what a loss is worth beyond being one.
+    """
     from scipy.optimize import linprog
 
-    answer = linprog(cost, A_ub=matrix, b_ub=limits, method="highs")
+    limits = np.concatenate([np.minimum(capacity, demand.sum()), np.minimum(demand, capacity.sum())])
+    largest, best = float(limits.max()), float(rates.max())
+    if largest <= 0.0 or best <= 0.0:
+        return np.zeros(len(rates))
+    answer = linprog(-np.maximum(rates / best, -1.0), A_ub=matrix, b_ub=limits / largest, method="highs")
     if answer.x is None:
         raise RuntimeError(f"HiGHS found no best flow: {answer.message}")
-    return np.asarray(np.maximum(answer.x, 0.0), np.float64)
+    return np.asarray(largest * np.maximum(answer.x, 0.0), np.float64)
 
 
 def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Floats, Floats]:
