@@ -82,11 +82,11 @@ def solve(
     reclaim : bool
         Drop pairs whose mass came out zero and spend their budget again. False: the paper to the letter.
     polish : bool, optional
-        Exchange entries for better pairs at the end. By default where ``reclaim`` is on and the inner solver is exact.
+        Exchange entries for better pairs at the end, and go beyond the budget and back by reverse greedy. By default
+        where ``reclaim`` is on and the inner solver is exact.
     gap_tol : float, optional
-        Go on improving until the certified relative gap is below this or nothing helps; ``status`` says which. Worth
-        asking for where the budget is below m + n - 1, what a plan that meets both marginals needs: there the default
-        commits early, and the reverse greedy that a tolerance sets off can be far better.
+        Go on improving until the certified relative gap is below this or nothing helps; ``status`` says which. The
+        polish goes on for as long as it helps, and starts once more from the plan without a budget.
     start : Result, plan or list of pairs, optional
         Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
@@ -250,7 +250,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
         prover.full = outcome
     result = _result(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
-        result = _close_gap(result, prover, options.gap_tol, counting=options.counting)
+        result = _close_gap(result, outcome, prover, options.gap_tol, counting=options.counting)
     return result
 
 
@@ -320,7 +320,7 @@ def _polish(
     return engine.outcome()._replace(start=outcome.start)
 
 
-def _close_gap(result: Result, prover: "_Prover", gap_tol: float, *, counting: bool) -> Result:
+def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", gap_tol: float, *, counting: bool) -> Result:
     """Prove the plan good enough, or look for a better one by reverse greedy and say whether that one is."""
     if result.status in (Status.OPTIMAL, Status.ALL_FORBIDDEN):
         return result
@@ -329,11 +329,15 @@ def _close_gap(result: Result, prover: "_Prover", gap_tol: float, *, counting: b
     if counting and prover.full.rows.size <= _REVERSE_UP_TO:
         engine = Engine(prover.problem, prover.limits, tol=prover.tol)
         engine.reverse(prover.full)
+        engine.grow()
         _improve(engine, thorough=True)
-        other = _result(engine.outcome(), prover, result._give)
-        if other.value < result.value:
-            other._proofs[True] = replace(result.certify(), value=other.value)  # a bound is one for all plans
-            result = other
+        other = engine.outcome()
+        value = prover.problem.value(other.rows, other.cols, other.mass)
+        if value < result.value - 1e-12 * abs(result.value):
+            outcome.record.jump(outcome, other, (result.value, value))
+            better = _result(other._replace(start=outcome.start, record=outcome.record), prover, result._give)
+            better._proofs[True] = replace(result.certify(), value=better.value)  # a bound is one for all plans
+            result = better
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
 

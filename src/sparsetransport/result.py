@@ -87,7 +87,8 @@ class Path:
     """The steps of a solve.
 
     ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the
-    pair ``pairs[k]``. Steps of the polish that exchange entries come last.
+    pair ``pairs[k]``. Steps of the polish that exchange entries come last;
+    where several pairs come in together, the objective is the old one until the last of them.
     """
 
     pairs: Ints  # (steps, 2)

@@ -52,12 +52,11 @@ def test_table_claims_and_picture(outcomes, photographs, tmp_path):
     assert (tmp_path / "china.png").stat().st_size > 10_000
 
 
-def test_more_links_come_closer_to_exact_ot(photographs):
+def test_few_links_come_as_close_to_exact_ot_as_all_of_them(photographs):
     table = experiment.links_needed(*photographs, (48,), seed=0, progress=Quiet())
     ((colours, untouched, one, more, free, links),) = table.rows
     assert colours == 48 < links
-    assert untouched > one > more > free
-    assert free < 0.1 * untouched
+    assert max(one, more, free) < 0.1 * untouched
 
 
 def test_the_function_for_users_does_it_in_one_call(photographs):

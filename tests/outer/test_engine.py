@@ -139,7 +139,7 @@ def _reversed(problem, limits, full):
     """The pairs that reverse greedy keeps of a plan, before anything is added to them."""
     engine = Engine(problem, limits)
     engine.reverse(full)
-    return engine.start
+    return engine.support()
 
 
 @pytest.mark.parametrize("budget", TINY_BUDGETS)
@@ -198,6 +198,21 @@ def test_reverse_greedy_deletes_what_is_missed_least():
     assert sorted(_reversed(problem, st.Uniform(2).limits((3, 3)), full)) == [(0, 0), (1, 1)]
 
 
+def test_the_path_leads_on_to_a_plan_from_the_other_end():
+    """Where reverse greedy wins, the path has the steps before it, and ends at its plan."""
+    won = 0
+    for seed in range(10):
+        case = instance(seed, 12, 12, "imq-v2", 0.1, (300.0, 300.0))
+        plain, asked = case.solve(budget=15), case.solve(budget=15, gap_tol=1e-9)
+        assert asked.value <= plain.value + 1e-12
+        assert support(asked) == tuple(sorted(asked.path.support_at(15)))
+        assert asked.path.plan_at(15).value == pytest.approx(asked.value)
+        assert asked.path.plan_at(5).rows.size == 5
+        assert asked.path.entries.max() <= 15
+        won += asked.value < plain.value - 1e-9
+    assert won > 0
+
+
 def test_a_gap_asked_for_brings_better_plans():
     """``gap_tol`` polishes on and tries the reverse greedy: never worse than the default, somewhere better."""
     better = 0
@@ -237,15 +252,13 @@ def test_tight_budgets_are_better_than_exchanges_alone(monkeypatch):
     """On the same problems: with the way beyond the budget, and without it."""
     ratios = []
     for seed in range(20):
-        rng = np.random.default_rng(seed)
-        x, y, a = rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 0.5, rng.dirichlet(np.full(40, 5.0))
-        problem = st.Problem.from_points(x, y, a, kernels=st.Delta())
-        here = st.solve_problem(problem, budget=60).value
+        problem = st.Problem.from_matrices(np.random.default_rng(seed).random((25, 25)), unbalanced=10.0, reg=0.1)
+        here = st.solve_problem(problem, budget=25).value
         with monkeypatch.context() as patch:
             patch.setattr(Engine, "overshoot", lambda _: False)
-            ratios.append(here / st.solve_problem(problem, budget=60).value)
+            ratios.append(here / st.solve_problem(problem, budget=25).value)
     assert max(ratios) < 1.01
-    assert np.median(ratios) < 0.95
+    assert np.mean(ratios) < 0.9
 
 
 def test_few_links_are_as_good_as_a_gap_asked_for_finds():

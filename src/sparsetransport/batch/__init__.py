@@ -1,6 +1,5 @@
 """Many problems at once: in threads on this machine, or on a cluster through joblib."""
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Sized
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -93,9 +92,6 @@ def solve_stream(
     if isinstance(options.get("rng"), np.random.Generator):
         raise TypeError("rng must be a seed: workers cannot share a Generator")
     check_jobs(n_jobs)
-    unknown = options.keys() - inspect.signature(Options.checked).parameters
-    if unknown:
-        raise TypeError(f"there is no option {', '.join(sorted(unknown))}; see solve for those there are")
     Options.checked(budget=None if callable(budget) else budget, **options)
     task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options)
     return _stream(problems, task, n_jobs, progress, on_error == "raise")

@@ -252,16 +252,24 @@ def _run(data: Data, work: Work, spare: Work, trace: Trace, polish: bool) -> int
 
 
 @kernel
+def _missed(field: Floats, mass: Floats, wanted: Floats) -> float:
+    """What the marginal of one side misses, times two."""
+    total = 0.0
+    for i in range(field.size):
+        total += field[i] * (mass[i] - wanted[i])
+    return total
+
+
+@kernel
 def _describe(packed: Pack, plans: Plans, k: int, point: int, data: Data, work: Work) -> None:
     """Marginals, potentials and numbers of a plan whose ``r`` and ``c`` are up to date."""
     m, n, factor = work.r.size, work.c.size, work.factor
-    linear = square = missed = residual = 0.0
-    for i in range(m):
-        plans.marginal[point + i], plans.field[point + i] = work.mass_a[i], work.r[i]
-        missed += work.r[i] * (work.mass_a[i] - packed.mass[point + i])
-    for j in range(n):
-        plans.marginal[point + m + j], plans.field[point + m + j] = work.mass_b[j], work.c[j]
-        missed += work.c[j] * (work.mass_b[j] - packed.mass[point + m + j])
+    plans.marginal[point : point + m], plans.marginal[point + m : point + m + n] = work.mass_a, work.mass_b
+    plans.field[point : point + m], plans.field[point + m : point + m + n] = work.r, work.c
+    # Sums have loops of their own: beside stores the compiler may take one order or another, by where arrays lie.
+    missed = _missed(work.r, work.mass_a, packed.mass[point : point + m])
+    missed += _missed(work.c, work.mass_b, packed.mass[point + m : point + m + n])
+    linear = square = residual = 0.0
     for t in range(factor.size[0]):
         i, j, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
         cost = cost_entry(data.cost, i, j)

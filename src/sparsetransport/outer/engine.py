@@ -90,10 +90,11 @@ class Engine:
             self._enlarge(entries=False)
         slopes = self.problem.slope(rows, cols)
         compiled.place(self.data, self.work, rows, cols, mass, np.asarray(lower, np.float64), slopes)
-        self.start = self._support()
+        self.start = self.support()
         self.effort[0] += len(rows) ** 3 / 3.0
 
-    def _support(self) -> tuple[Pair, ...]:
+    def support(self) -> tuple[Pair, ...]:
+        """The pairs of the plan as it stands."""
         factor, size = self.work.factor, int(self.work.factor.size[0])
         return tuple(zip(factor.label[0, :size].tolist(), factor.label[1, :size].tolist(), strict=True))
 
@@ -135,14 +136,12 @@ class Engine:
             pass  # between two calls Ctrl-C works
 
     def reverse(self, full: Outcome) -> None:
-        """Begin with a plan beyond the budget: delete from it what is missed least, then grow."""
+        """Begin with what is left of a plan beyond the budget when what is missed least is deleted."""
         extra = len(full.mass)
         total = reverse.lift(self.work.left, extra)
         self.seed(list(zip(full.rows.tolist(), full.cols.tolist(), strict=True)), full.mass)
         reverse.lower(self.work.left, extra, total)
         self._shrink()
-        self.start, self.record = self._support(), Record()
-        self.grow()
 
     def exchange(self, allowed: float = np.inf, passes: float = np.inf) -> None:
         """Exchange entries until a pass changes nothing, or the allowed effort or passes are spent."""

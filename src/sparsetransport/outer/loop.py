@@ -55,6 +55,14 @@ class Record:
         self.extend(np.array([pair]), np.array([objective]), np.array([entries]), lost, np.array([len(lost)]))
         return Step(self._steps - 1, pair, objective, entries)
 
+    def jump(self, before: "Outcome", after: "Outcome", objective: tuple[float, float]) -> None:
+        """One plan became another: a step for every new pair, and with the last of them all that happened."""
+        old, new = (dict.fromkeys(zip(each.rows.tolist(), each.cols.tolist(), strict=True)) for each in (before, after))
+        *first, last = [pair for pair in new if pair not in old]
+        for pair in first:
+            self.add(pair, objective[0], len(old), [])
+        self.add(last, objective[1], len(new), [pair for pair in old if pair not in new])
+
     def follow(self, other: "Record") -> None:
         """Append the steps of another record."""
         self.extend(*other._concatenated())
