@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -361,6 +362,8 @@ class _Prover:
             u, v = self._full_dual if bound > -np.inf else (np.zeros_like(problem.a), np.zeros_like(problem.b))
         else:
             bound, u, v = certificate.cheap_bound(problem, self.limits, parts.rows, parts.cols, parts.mass)
+            if bound < 0.0:
+                bound, u, v = max((bound, u, v), certificate.least_bound(problem, self.limits), key=itemgetter(0))
             if tight and parts.value - bound > 1e-12 * abs(parts.value):
                 bound, u, v = certificate.tight_bound(problem, self.limits, [(u, v), self._full_dual])
         alpha, beta = 2.0 * weight_a * problem.gram_a.times(u), 2.0 * weight_b * problem.gram_b.times(v)

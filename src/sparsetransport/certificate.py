@@ -149,16 +149,18 @@ def dual_value(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> 
 
 
 def cheap_bound(problem: Problem, limits: Limits, rows: Ints, cols: Ints, mass: Floats) -> tuple[float, Floats, Floats]:
-    """The bound of Proposition 3.5 from a plan, or of no potentials at all if that is better: ``(bound, u, v)``."""
+    """The bound of Proposition 3.5 from a plan: ``(bound, u, v)``."""
     row_sum, col_sum = problem.marginals(rows, cols, mass)
-    parts = conjugates(problem, limits)
+    return _bound_at(problem, limits, problem.a - row_sum, problem.b - col_sum)
 
-    def proof(u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
-        return max(dual_value(problem, conjugate, u, v) for conjugate in parts), u, v
 
-    found = proof(problem.a - row_sum, problem.b - col_sum)
-    # Without potentials the bound is zero, or less where costs are negative: with a small ``reg`` that can be better.
-    return found if found[0] >= 0.0 else max(found, proof(0.0 * problem.a, 0.0 * problem.b), key=lambda each: each[0])
+def least_bound(problem: Problem, limits: Limits) -> tuple[float, Floats, Floats]:
+    """What no potentials at all prove: zero, or less where costs are negative; with a small ``reg`` it can be best."""
+    return _bound_at(problem, limits, np.zeros_like(problem.a), np.zeros_like(problem.b))
+
+
+def _bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
+    return max(dual_value(problem, conjugate, u, v) for conjugate in conjugates(problem, limits)), u, v
 
 
 def tight_bound(problem: Problem, limits: Limits, starts: list[tuple[Floats, Floats]]) -> tuple[float, Floats, Floats]:
