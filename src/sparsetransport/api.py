@@ -289,15 +289,12 @@ def _run(
 
 def _improve(engine: Engine, *, thorough: bool) -> None:
     """Exchange entries, go beyond the budget and back, exchange again: within a share of the work or while it helps."""
-    if thorough:
+    share = POLISH_SHARE * engine.effort[0] + POLISH_FREE
+    engine.exchange(share, PASSES)
+    engine.overshoot()
+    engine.exchange(np.inf if thorough else share)
+    while thorough and engine.overshoot():
         engine.exchange()
-        while engine.overshoot():
-            engine.exchange()
-    else:
-        share = POLISH_SHARE * engine.effort[0] + POLISH_FREE
-        engine.exchange(share, PASSES)
-        engine.overshoot()
-        engine.exchange(share)
 
 
 def _polish(
@@ -327,7 +324,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", gap_tol: flo
         return result
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
-    if counting and prover.full.rows.size <= _REVERSE_UP_TO:
+    if counting and prover.is_bounded and prover.full.rows.size <= _REVERSE_UP_TO:
         engine = Engine(prover.problem, prover.limits, tol=prover.tol)
         engine.reverse(prover.full)
         engine.grow()
@@ -335,7 +332,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", gap_tol: flo
         other = engine.outcome()
         value = prover.problem.value(other.rows, other.cols, other.mass)
         if value < result.value - 1e-12 * abs(result.value):
-            outcome.record.jump(outcome, other, (result.value, value))
+            outcome.record.jump(outcome, other, value)
             better = _result(other._replace(start=outcome.start, record=outcome.record), prover, result._give)
             better._proofs[True] = replace(result.certify(), value=better.value)  # a bound is one for all plans
             result = better
@@ -352,6 +349,14 @@ class _Prover:
     def full(self) -> Outcome:
         """The optimum without a budget."""
         return _run(self.problem, no_limits(self.problem.shape), [], self.tol, polish=False, thorough=False)
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Is there an optimum without a budget?"""
+        try:
+            return self.full is not None
+        except UnboundedError:
+            return False
 
     def __call__(self, parts: Parts, tight: bool) -> Certificate:
         """The cheap or the tight bound for a plan."""
@@ -377,11 +382,9 @@ class _Prover:
     def _full_bound(self) -> float:
         """The optimum without a budget, less what the gradients that rounding left negative could still gain."""
         problem = self.problem
-        try:
-            fields = problem.fields(*self._full_plan)
-        except UnboundedError:
+        if not self.is_bounded:
             return -np.inf
-        steepest = 0.0
+        fields, steepest = problem.fields(*self._full_plan), 0.0
         for first, block in problem.cost.blocks():
             rows = slice(first, first + len(block))
             steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))

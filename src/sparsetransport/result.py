@@ -88,7 +88,7 @@ class Path:
 
     ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the
     pair ``pairs[k]``. Steps of the polish that exchange entries come last;
-    where several pairs come in together, the objective is the old one until the last of them.
+    where several pairs come in together, each has the objective and the entries after the last of them.
     """
 
     pairs: Ints  # (steps, 2)
@@ -114,7 +114,7 @@ class Path:
         within = np.flatnonzero(self.entries <= entries)
         if not within.size:
             return list(self.start) if len(self.start) <= entries else []
-        last = int(within[self.objective[within].argmin()])
+        last = int(within[::-1][self.objective[within[::-1]].argmin()])  # of steps that are a jump together, the last
         support = dict.fromkeys(self.start)
         first = 0
         for pair, until in zip(self.pairs[: last + 1].tolist(), self.gone_until.tolist(), strict=False):

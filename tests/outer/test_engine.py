@@ -213,6 +213,46 @@ def test_the_path_leads_on_to_a_plan_from_the_other_end():
     assert won > 0
 
 
+def test_the_path_of_a_warm_start_knows_what_a_jump_left_behind():
+    """Its first step may be part of a jump, in which pairs come in before others leave."""
+    C = [[0.58, 0.53, 0.86], [0.73, 0.48, 0.82], [0.54, 0.44, 0.01]]
+    options = {"a": [0.68, 0.79, 0.71], "b": [0.96, 0.72, 0.01], "unbalanced": 0.3}
+    budget = st.PerRow(1) & st.PerColumn(1)
+    start = st.solve(C, budget=budget, polish=False, **options)
+    result = st.solve(C, budget=budget, start=start, **options)
+    for entries in range(4):
+        pairs = result.path.support_at(entries)
+        assert len(pairs) <= entries
+        assert len({i for i, _ in pairs}) == len({j for _, j in pairs}) == len(pairs)
+    assert tuple(sorted(result.path.support_at(3))) == support(result)
+
+
+@pytest.mark.parametrize("seed", [45, *range(12)])
+@pytest.mark.parametrize("inner", ["apgd", "active_set"])
+def test_a_gap_asked_for_of_any_inner_solver(seed, inner):
+    """What reverse greedy finds may be the same pairs with other masses."""
+    C = np.random.default_rng(seed).random((2, 2))
+    plain, asked = (st.solve(C, budget=3, reg=0.1, inner=inner, **gap) for gap in ({}, {"gap_tol": 1e-6}))
+    assert asked.value <= plain.value + 1e-9
+
+
+def test_a_gap_asked_for_where_there_is_no_optimum_without_a_budget():
+    """The proof has nothing to say, and the plan stays as it was."""
+    options = {"kernels": np.array([[1.0, 0.0], [0.0, 0.0]]), "budget": 1, "unbalanced": 1.0}
+    plain, asked = (
+        st.solve([[-1.0, 1.0], [1.0, -1.0]], [1.0, 1.0], [1.0, 1.0], **options, **gap) for gap in ({}, {"gap_tol": 0.1})
+    )
+    assert asked.value == plain.value
+    assert asked.status is st.Status.GAP_OPEN
+
+
+def test_numbers_that_overflow_do_not_break_the_budget():
+    rng = np.random.default_rng(0)
+    C, a = rng.random((6, 6)), 1e155 * rng.random(6)
+    with np.errstate(all="ignore"):
+        assert st.solve(C, a, a, budget=2, unbalanced=1e-155).rows.size <= 2
+
+
 def test_a_gap_asked_for_brings_better_plans():
     """``gap_tol`` polishes on and tries the reverse greedy: never worse than the default, somewhere better."""
     better = 0

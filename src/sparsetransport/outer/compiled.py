@@ -241,6 +241,8 @@ def wants_more(data: Data, work: Work) -> bool:
 @kernel
 def has_room(data: Data, work: Work) -> bool:
     """Could some pair that is not forbidden still be added? Asks the lists that `wants_more` made."""
+    if work.left[0] <= 0:
+        return False
     for i in range(data.base_r.size):
         if work.left[1 + i] <= 0:
             continue

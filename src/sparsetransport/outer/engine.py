@@ -6,7 +6,7 @@ import numpy as np
 
 from .._checks import Floats
 from ..geometry._entries import DENSE, Gram, Ints
-from ..inner.active_set import enlarge, gain
+from ..inner.active_set import enlarge
 from ..inner.solvers import UnboundedError
 from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
@@ -120,11 +120,11 @@ class Engine:
         except UnboundedError:
             self.work = before
         self.record, self.callback = aside
-        if gain(self.work.factor) <= reverse.ENOUGH * gain(before.factor):
+        trace = new_trace(len(self.work.factor.mass), len(before.factor.mass))
+        better = reverse.is_better(self.work, before)
+        if not (better and reverse.write_jump(before.factor, self.work.factor, trace)):
             self.work = before
             return False
-        trace = new_trace(len(self.work.factor.mass), len(before.factor.mass))
-        reverse.write_jump(before.factor, self.work.factor, trace)
         self._note(trace)
         return True
 

@@ -55,13 +55,12 @@ class Record:
         self.extend(np.array([pair]), np.array([objective]), np.array([entries]), lost, np.array([len(lost)]))
         return Step(self._steps - 1, pair, objective, entries)
 
-    def jump(self, before: "Outcome", after: "Outcome", objective: tuple[float, float]) -> None:
-        """One plan became another: a step for every new pair, and with the last of them all that happened."""
+    def jump(self, before: "Outcome", after: "Outcome", objective: float) -> None:
+        """One plan became another: a step for every new pair, the rest with the last; nothing if none is new."""
         old, new = (dict.fromkeys(zip(each.rows.tolist(), each.cols.tolist(), strict=True)) for each in (before, after))
-        *first, last = [pair for pair in new if pair not in old]
-        for pair in first:
-            self.add(pair, objective[0], len(old), [])
-        self.add(last, objective[1], len(new), [pair for pair in old if pair not in new])
+        added, gone = [pair for pair in new if pair not in old], [pair for pair in old if pair not in new]
+        for k, pair in enumerate(added, 1):
+            self.add(pair, objective, len(new), gone if k == len(added) else [])
 
     def follow(self, other: "Record") -> None:
         """Append the steps of another record."""

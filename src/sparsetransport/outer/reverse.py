@@ -15,7 +15,7 @@ from .capacity import is_over
 from .compiled import FULL, OPTIMAL, grow, log, note, start_afresh, wants_more
 from .state import Data, Trace, Work, copy_work
 
-ENOUGH = 1.0 + 1e-12  # times the gain of a plan is what a better one has
+_ENOUGH = 1.0 + 1e-12  # times the gain of a plan is what a better one has
 BEYOND = 32, 500  # entries that a plan may have beyond its budget: as many as it has, within these
 _LIFT = 2**61  # on top of the capacities of rows, columns and groups
 _CANCELLED = 1e-6  # a difference below this share of what it was taken from is computed anew
@@ -72,6 +72,8 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
             if mass[t] > 0.0 and not is_over(work.left, data.labels, factor.label[0, t], factor.label[1, t]):
                 continue
             if np.isnan(spread[t]):
+                if effort[0] > limit:
+                    return False
                 spread[t] = inverse_diagonal(factor.upper, size, t, column)
                 effort[0] += (size - t) ** 2
             loss = mass[t] * abs(mass[t]) / spread[t]
@@ -105,6 +107,12 @@ def beyond(size: int) -> int:
 
 
 @kernel
+def is_better(work: Work, before: Work) -> bool:
+    """Did a way beyond the budget and back lower the objective? Where numbers overflow it may not have come back."""
+    return bool(gain(work.factor) > _ENOUGH * gain(before.factor) and work.left.min() >= 0)
+
+
+@kernel
 def _is_in(factor: Factor, i: int, j: int) -> bool:
     for t in range(factor.size[0]):
         if factor.label[0, t] == i and factor.label[1, t] == j:
@@ -113,20 +121,24 @@ def _is_in(factor: Factor, i: int, j: int) -> bool:
 
 
 @kernel
-def write_jump(before: Factor, after: Factor, trace: Trace) -> None:
-    """Write down how one plan became another: a step for every new pair, and with the last of them all that happened.
+def write_jump(before: Factor, after: Factor, trace: Trace) -> bool:
+    """Write down how one plan became another: a step for every new pair, the rest with the last; False if none is new.
 
-    Until then the objective and the entries are those of the first plan: the new pairs have no mass yet.
+    Objective and entries of each are those of the second plan.
     """
+    steps = trace.steps[0]
     for t in range(after.size[0]):
         if not _is_in(before, after.label[0, t], after.label[1, t]):
-            note(trace, after.label[0, t], after.label[1, t], gain(before), before.size[0])
+            note(trace, after.label[0, t], after.label[1, t], gain(after), after.size[0])
     last = trace.steps[0] - 1
+    if last < steps:
+        return False
     for t in range(before.size[0]):
         if not _is_in(after, before.label[0, t], before.label[1, t]):
             trace.gone[0, trace.steps[1]], trace.gone[1, trace.steps[1]] = before.label[0, t], before.label[1, t]
             trace.steps[1] += 1
-    trace.gain[last], trace.entries[last], trace.gone_until[last] = gain(after), after.size[0], trace.steps[1]
+    trace.gone_until[last] = trace.steps[1]
+    return True
 
 
 @kernel
@@ -151,8 +163,6 @@ def overshoot(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats)
     if code not in (FULL, OPTIMAL):
         return False
     trace.steps[0], trace.steps[1] = steps, departures
-    if gain(factor) <= ENOUGH * gain(spare.factor):
+    if not (is_better(work, spare) and write_jump(spare.factor, factor, trace)):
         copy_work(spare, work)
-    else:
-        write_jump(spare.factor, factor, trace)
     return True
