@@ -16,7 +16,7 @@ from .inner.apgd import kkt_residual
 from .inner.solvers import ActiveSet, UnboundedError
 from .matroids import Counting, Limits, Matroid, Pair, Uniform, no_limits
 from .options import Options, as_pairs
-from .outer.engine import PASSES, POLISH_FREE, POLISH_SHARE, Engine
+from .outer.engine import Engine
 from .outer.exchange import exchange
 from .outer.loop import Callback, Outcome, Record, Rule, maximise
 from .outer.omp import OMP
@@ -283,18 +283,8 @@ def _run(
     engine.seed(first, masses)
     engine.grow()
     if polish:
-        _improve(engine, thorough=thorough)
+        engine.polish(thorough=thorough)
     return engine.outcome()
-
-
-def _improve(engine: Engine, *, thorough: bool) -> None:
-    """Exchange entries, go beyond the budget and back, exchange again: within a share of the work or while it helps."""
-    share = POLISH_SHARE * engine.effort[0] + POLISH_FREE
-    engine.exchange(share, PASSES)
-    engine.overshoot()
-    engine.exchange(np.inf if thorough else share)
-    while thorough and engine.overshoot():
-        engine.exchange()
 
 
 def _polish(
@@ -314,7 +304,7 @@ def _polish(
     engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)), outcome.mass)
     engine.record, engine.callback = outcome.record, callback  # from here on the steps are those of the polish
     engine.grow()
-    _improve(engine, thorough=thorough)
+    engine.polish(thorough=thorough)
     return engine.outcome()._replace(start=outcome.start)
 
 
@@ -328,7 +318,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", gap_tol: flo
         engine = Engine(prover.problem, prover.limits, tol=prover.tol)
         engine.reverse(prover.full)
         engine.grow()
-        _improve(engine, thorough=True)
+        engine.polish(thorough=True)
         other = engine.outcome()
         value = prover.problem.value(other.rows, other.cols, other.mass)
         if value < result.value - 1e-12 * abs(result.value):

@@ -102,6 +102,15 @@ class Engine:
         """Add pairs until nothing helps or nothing is free."""
         self._advance(lambda trace, limit: compiled.grow(self.data, self.work, trace, self.effort, limit))
 
+    def polish(self, *, thorough: bool) -> None:
+        """Exchanges, beyond the budget and back, and exchanges: within a share of the work, or while it helps."""
+        share = POLISH_SHARE * self.effort[0] + POLISH_FREE
+        self.exchange(share, PASSES)
+        self.overshoot()
+        self.exchange(np.inf if thorough else share)
+        while thorough and self.overshoot():
+            self.exchange()
+
     def overshoot(self) -> bool:
         """Grow beyond the budget, delete what is missed least, and grow again; did that bring anything?"""
         before, extra = self.work, reverse.beyond(self.work.factor.size[0])
