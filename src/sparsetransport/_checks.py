@@ -125,19 +125,19 @@ def number(name: str, value: Any, *, positive: bool) -> float:
 
 def count(name: str, value: Any) -> int:
     """An integer that is not negative; neither a bool nor a float that looks like one."""
-    if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be an int that is not negative, got {value!r}")
-    if value < 0:
-        raise ValueError(f"{name} must be an int that is not negative, got {value!r}")
-    return int(value)
+    return _integer(name, value, 0, "an int that is not negative")
 
 
 def positive_int(name: str, value: Any) -> int:
     """An integer of at least one; neither a bool nor a float that looks like one."""
+    return _integer(name, value, 1, "a positive int")
+
+
+def _integer(name: str, value: Any, least: int, rule: str) -> int:
     if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} must be a positive int, got {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be a positive int, got {value!r}")
+        raise TypeError(f"{name} must be {rule}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be {rule}, got {value!r}")
     return int(value)
 
 

@@ -31,7 +31,7 @@ class Grown:
         _cholesky.delete(self.upper, self.target, len(self.kept), position, np.zeros(ROOM))
         del self.kept[position]
 
-    def check(self):
+    def assert_is_the_factor(self):
         """L is the Cholesky factor of the kept variables, and the target is L⁻¹(-f)."""
         size = len(self.kept)
         expected = np.linalg.cholesky(self.matrix[np.ix_(self.kept, self.kept)])
@@ -42,7 +42,7 @@ class Grown:
 @pytest.mark.parametrize("size", [1, 2, 5, 16, 24])
 def test_appending_builds_the_factor(size):
     """Appending variables one by one gives numpy.linalg.cholesky of their matrix."""
-    Grown(size, size).check()
+    Grown(size, size).assert_is_the_factor()
 
 
 @pytest.mark.parametrize("position", range(9))
@@ -50,7 +50,7 @@ def test_deleting_downdates_the_factor(position):
     """Deleting any variable gives the factor of the others."""
     grown = Grown(3, 9)
     grown.delete(position)
-    grown.check()
+    grown.assert_is_the_factor()
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -64,7 +64,7 @@ def test_any_sequence_of_changes_keeps_the_factor(seed):
             grown.append(int(rng.choice(outside)))
         else:
             grown.delete(int(rng.integers(len(grown.kept))))
-        grown.check()
+        grown.assert_is_the_factor()
 
 
 @pytest.mark.parametrize("size", range(1, 12))

@@ -26,7 +26,7 @@ def _restricted(case, rows, cols):
     return hessian[np.ix_(flat, flat)], slope[flat]
 
 
-def _check(case, rows, cols, *, exact=True):
+def _assert_solved(case, rows, cols, *, exact=True):
     """The active set's masses are feasible, satisfy the optimality conditions, and have Clarabel's objective."""
     solution = st.ActiveSet(case.problem()).solve(rows, cols, np.zeros(len(rows)))
     hessian, slope = _restricted(case, rows, cols)
@@ -48,7 +48,7 @@ def _check(case, rows, cols, *, exact=True):
 def test_random_supports_agree_with_clarabel(kernel, reg, seed):
     """On a random support the exact solve and Clarabel have the same objective, to 1e-8."""
     case = instance(seed, *SIZE, kernel, reg, (2.0, 5.0), negative=seed == 2 and reg > 0.0)
-    _check(case, *_support(seed, SIZE))
+    _assert_solved(case, *_support(seed, SIZE))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -59,7 +59,7 @@ def test_supports_full_of_cycles_agree_with_clarabel(kernel, share):
     rows, cols = _support(7, SIZE, share)
     hessian, _ = _restricted(case, rows, cols)
     assert np.linalg.matrix_rank(hessian) < len(rows)
-    _check(case, rows, cols)
+    _assert_solved(case, rows, cols)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "imq", "imq-v2"])
@@ -70,7 +70,7 @@ def test_duplicate_points_agree_with_clarabel(kernel, reg):
     twice = np.repeat(np.arange(4), 3)
     case = case.permuted(twice, twice)
     assert np.linalg.matrix_rank(case.Ga) == 4
-    _check(case, *_support(3, (12, 12), 0.7))
+    _assert_solved(case, *_support(3, (12, 12), 0.7))
 
 
 @pytest.mark.parametrize("sigma2", [1e3, 1e4, 1e6])
@@ -83,7 +83,7 @@ def test_nearly_singular_gram_matrices_agree_with_clarabel(sigma2, reg):
     kernel = st.RBF(sigma2)
     case = Instance(C / C.max(), np.ones(10), np.full(9, 0.8), kernel.gram(x), kernel.gram(y), (3.0, 3.0), reg)
     assert np.linalg.cond(case.Ga) > 1e12
-    _check(case, *_support(5, (10, 9), 0.8))
+    _assert_solved(case, *_support(5, (10, 9), 0.8))
 
 
 @given(strategies.instances(regs=(0.0, 0.125)), strategies.seeds)
@@ -92,7 +92,7 @@ def test_any_support_ends_optimal(case, seed):
     rows, cols = _support(seed, case.shape, 0.7)
     allowed = np.isfinite(case.C[rows, cols])
     assume(allowed.any())
-    _check(case, rows[allowed], cols[allowed], exact=False)
+    _assert_solved(case, rows[allowed], cols[allowed], exact=False)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -25,7 +25,7 @@ BUDGETS = {
 }
 
 
-def _compare(problem, budget, start=()):
+def _assert_same_plans(problem, budget, start=()):
     """Both loops pick the same pairs in the same order and end with the same masses."""
     compiled = st.solve_problem(problem, budget=budget, polish=False, start=start)
     general = st.maximise(problem, budget, st.OMP(), start=start)
@@ -43,7 +43,7 @@ def test_the_compiled_loop_is_the_general_loop(budget, kernel):
     """For every counting budget and kernel: the same pairs in the same order, the same departures, the same masses."""
     for seed in range(3):
         case = instance(seed, *SHAPE, kernel, (0.1, 0.0, 1.0)[seed], (5.0, 2.0), forbidden=0.2 * (seed == 1))
-        result, path = _compare(case.problem(), BUDGETS[budget])
+        result, path = _assert_same_plans(case.problem(), BUDGETS[budget])
         np.testing.assert_array_equal(result.path.pairs, path.pairs)
         np.testing.assert_allclose(result.path.objective, path.objective, atol=1e-9)
         np.testing.assert_array_equal(result.path.entries, path.entries)
@@ -108,7 +108,7 @@ def test_a_lazy_plan_of_many_points_is_polished_like_a_dense_one():
 )
 def test_an_entry_that_left_may_come_back_in_the_same_step(seed, kernel, budget):
     """The inner solve is on the whole of S + e: an entry at zero that wants back in gets in before the next choice."""
-    _compare(instance(seed, *SHAPE, kernel, (0.1, 0.0, 1.0)[seed % 3], (5.0, 2.0)).problem(), budget)
+    _assert_same_plans(instance(seed, *SHAPE, kernel, (0.1, 0.0, 1.0)[seed % 3], (5.0, 2.0)).problem(), budget)
 
 
 # --- the pool --------------------------------------------------------------------------------------------------------
@@ -172,4 +172,4 @@ def test_a_start_is_taken_up_by_both_loops(budget):
     """Beginning with the same feasible pairs, both loops end with the same plan."""
     case = instance(5, *SHAPE, "rbf", 0.1, (5.0, 5.0))
     start = support(case.solve(budget=st.PerRow(1) & st.PerColumn(1) & st.Uniform(4), polish=False))
-    _compare(case.problem(), BUDGETS[budget], start)
+    _assert_same_plans(case.problem(), BUDGETS[budget], start)
