@@ -18,7 +18,7 @@ import torch
 
 import sparsetransport as st
 from sparsetransport import nn
-from sparsetransport.nn.assignment import Assignment, objective
+from sparsetransport.nn.assignment import objective
 
 REG = 10.0
 
@@ -100,15 +100,15 @@ def measure(case: Case, device: str, known: dict[str, Any]) -> dict[str, Any]:
         "router ms": timed,
         "90 % below": slow,
         "without graphs ms": milliseconds(lambda: eager(logits, features), device, 10)[0],
+        "whole plan ms": milliseconds(lambda: router.plan(logits, features), device, 10)[0],
         "top-k ms": milliseconds(lambda: plain(logits), device)[0],
     }
     probabilities = logits.softmax(1)
-    experts, mass, prices, scale = router._solve(probabilities, features, router.sigma2)
+    found = router.plan(logits, features)
     gram = nn.gram_matrix(st.IMQv2(), features.double())
-    a, b = router.capacities(probabilities)
-    found = Assignment(experts, mass, prices)
-    value = float(objective(probabilities.double() / scale, a, b, gram, found, router.setting))
-    load = torch.bincount(experts.flatten(), minlength=case.experts)
+    values = probabilities.double() / probabilities.amax()
+    value = float(objective(values, *router.capacities(probabilities), gram, found, router.setting))
+    load = torch.bincount(found.experts.flatten(), minlength=case.experts)
     row |= {"objective": value, "fullest": int(load.max()), "emptiest": int(load.min())}
     if case.name in known:
         row["OMP"] = known[case.name]["objective"]

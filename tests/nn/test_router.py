@@ -4,6 +4,7 @@ import copy
 import io
 import warnings
 
+import numpy as np
 import pytest
 
 import sparsetransport as st
@@ -148,29 +149,53 @@ def test_noise_changes_the_choice_in_training_alone():
     assert (router.eval()(logits).experts == nn.TopKRouter(M)(logits).experts).all()
 
 
-def test_the_bandwidth_is_that_of_the_first_batch_and_is_saved():
+@pytest.mark.parametrize("kernel", [None, st.RBF(2.0), st.Delta()])
+def test_the_plan_has_the_routed_experts_and_near_optimal_masses(kernel):
+    router = nn.SparseTransportRouter(M, 2, kernel=kernel)
+    logits, features = batch()
+    found, gram = router.plan(logits, features), nn.gram_matrix(router.kernel, features.double())
+    assert (found.experts == router(logits, features).experts).all()
+    problem = st.Problem.from_matrices(
+        -(logits.softmax(1) / logits.softmax(1).max()).T.double(),
+        np.full(M, N / M),
+        np.ones(N),
+        kernels=(st.Delta(), st.Delta() if gram is None else gram),
+        unbalanced=router.setting.unbalanced,
+        reg=router.setting.reg,
+    )
+    pairs = np.array([(i, j) for j, row in enumerate(found.experts.tolist()) for i in row])
+    value = problem.value(*pairs.T, found.mass.flatten().double().numpy())
+    assert value == pytest.approx(st.solve_support(problem, pairs).value, rel=1e-4)
+
+
+def test_the_plan_leaves_the_router_as_it_was():
     router = nn.SparseTransportRouter(M)
-    assert torch.isnan(router.sigma2)
     logits, features = batch()
     router(logits, features)
-    found = router.sigma2.clone()
-    assert float(found) == pytest.approx(st.IMQv2().bandwidth(features.double().numpy()), rel=1e-4)
-    router(logits, 10.0 * features)
-    assert router.sigma2 == found
+    before = copy.deepcopy(router.state_dict())
+    assert router.plan(logits.requires_grad_(), features).mass.requires_grad is False
+    assert all((router.state_dict()[name] == value).all() for name, value in before.items())
+
+
+def test_routers_are_saved_and_copied():
+    router = nn.SparseTransportRouter(M, inference="prices")
+    logits, features = batch(bias=2.0)
+    router(logits, features)
     file = io.BytesIO()
     torch.save(router.state_dict(), file)
     file.seek(0)
-    other = nn.SparseTransportRouter(M)
+    other = nn.SparseTransportRouter(M, inference="prices")
     other.load_state_dict(torch.load(file, weights_only=True))
-    other(logits, 10.0 * features)
-    assert other.sigma2 == found
-    assert copy.deepcopy(router)(logits, features).load.sum() == N
+    for each in (other, copy.deepcopy(router)):
+        assert (each.eval()(logits, features).experts == router.eval()(logits, features).experts).all()
 
 
-def test_delta_needs_no_features():
-    logits, _ = batch()
-    load = nn.SparseTransportRouter(M, kernel=st.Delta(), unbalanced=10.0)(logits).load
-    assert (load - N // M).abs().max() <= 1
+def test_features_only_tell_equal_tokens_apart():
+    logits, features = batch()
+    router = nn.SparseTransportRouter(M, unbalanced=10.0)
+    assert (router(logits).load - N // M).abs().max() <= 1
+    assert (router(logits).experts == router(logits, features).experts).float().mean() > 0.95
+    assert nn.SparseTransportRouter(M, kernel=st.Delta()).plan(logits).mass.shape == (N, 1)
 
 
 def test_sequences_of_tokens():
@@ -286,7 +311,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match=r"features must have shape \(96, ...\), one a token, got \(95, 7\)"):
             nn.SparseTransportRouter(M)(logits, features[:95])
         with pytest.raises(ValueError, match="features must be given for kernel=IMQv2"):
-            nn.SparseTransportRouter(M)(logits)
+            nn.SparseTransportRouter(M).plan(logits)
         with pytest.raises(ValueError, match="features must be given for MMDRouter"):
             nn.MMDRouter(M)(logits)
 

@@ -1,5 +1,6 @@
 """The images of the experiment with experts: CIFAR-10 against CIFAR-10 rotated by 30°, prepared on the device."""
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -81,9 +82,15 @@ def blur(pixels: Tensor, sigma: Tensor) -> Tensor:
 
 def normalise(pixels: Tensor) -> Tensor:
     """Bytes as numbers around zero."""
-    mean = torch.tensor(MEAN, device=pixels.device).reshape(1, 3, 1, 1)
-    deviation = torch.tensor(DEVIATION, device=pixels.device).reshape(1, 3, 1, 1)
+    mean, deviation = _moments(pixels.device)
     return (pixels / 255.0 - mean) / deviation
+
+
+@functools.cache
+def _moments(device: torch.device) -> tuple[Tensor, Tensor]:
+    """Kept on the device: sending them with every batch would wait for it."""
+    mean, deviation = torch.tensor([MEAN, DEVIATION], device=device).reshape(2, 1, 3, 1, 1)
+    return mean, deviation
 
 
 def batch(images: Images, index: Tensor, *, blurred: bool) -> tuple[Tensor, Tensor]:

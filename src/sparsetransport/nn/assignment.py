@@ -75,24 +75,26 @@ def assign(
     fused : bool
         Use the Triton kernel where there is one and the batch fits.
     """
+    experts, prices = choose(values, a, b, order, setting, fused=fused)
+    return Assignment(experts, find_masses(values, a, b, gram, experts, setting), prices)
+
+
+def choose(
+    values: Tensor, a: Tensor, b: Tensor, order: Tensor, setting: Setting, *, fused: bool = True
+) -> tuple[Tensor, Tensor]:
+    """The experts of every token, best first, and the experts' prices: steps 1 to 3, which need no Gram matrix."""
     m, k = values.shape[1], setting.k
-    share = b / k
     if k == m:
-        experts, prices = values.argsort(dim=1, descending=True, stable=True), values.new_zeros(m)
-    else:
-        told = break_ties(values, order)
-        heat = temperatures(told, setting.price_steps)
-        if fused and _fused.fits(values, k):
-            constants = _LEAST, _GENTLEST, _THRESHOLD_STEPS
-            experts, prices = _fused.choose(
-                told, a, share, heat, k, setting.unbalanced, setting.repair_rounds, *constants
-            )
-        else:
-            prices = find_prices(told, a, share, heat, setting)
-            experts = (told - prices).topk(k, dim=1).indices
-            experts = repair(told, a, share, experts, setting)
-    mass = find_masses(values, a, b, gram, experts, setting)
-    return Assignment(experts, mass, prices)
+        return values.argsort(dim=1, descending=True, stable=True), values.new_zeros(m)
+    share = b / k
+    told = break_ties(values, order)
+    heat = temperatures(told, setting.price_steps)
+    if fused and _fused.fits(values, k):
+        constants = _LEAST, _GENTLEST, _THRESHOLD_STEPS
+        return _fused.choose(told, a, share, heat, k, setting.unbalanced, setting.repair_rounds, *constants)
+    prices = find_prices(told, a, share, heat, setting)
+    experts = (told - prices).topk(k, dim=1).indices
+    return repair(told, a, share, experts, setting), prices
 
 
 def break_ties(values: Tensor, order: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ _KEPT = 8  # graphs, the least used one is dropped for the ninth
 
 class _Recorded(NamedTuple):
     graph: Any
-    inputs: tuple[Tensor | None, ...]
+    inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
 
 
@@ -30,15 +30,14 @@ class GraphCache:
         return GraphCache, ()
 
     def __call__(
-        self, what: Hashable, function: Callable[..., tuple[Tensor, ...]], *inputs: Tensor | None
+        self, what: Hashable, function: Callable[..., tuple[Tensor, ...]], *inputs: Tensor
     ) -> tuple[Tensor, ...]:
         """``function(*inputs)``; ``what`` is everything else that the function's work depends on."""
-        given = [each for each in inputs if each is not None]
-        if not given or not all(each.is_cuda for each in given):
+        if not all(each.is_cuda for each in inputs):
             return function(*inputs)
         if torch.compiler.is_compiling() or torch.cuda.is_current_stream_capturing():
             return function(*inputs)
-        kinds = tuple(None if each is None else (each.shape, each.dtype, each.device) for each in inputs)
+        kinds = tuple((each.shape, each.dtype, each.device) for each in inputs)
         recorded = self._recorded.get((what, kinds))
         if recorded is None:
             recorded = self._recorded[what, kinds] = _record(function, inputs)
@@ -46,15 +45,14 @@ class GraphCache:
                 self._recorded.popitem(last=False)
         self._recorded.move_to_end((what, kinds))
         for static, each in zip(recorded.inputs, inputs, strict=True):
-            if static is not None and each is not None:
-                static.copy_(each)
+            static.copy_(each)
         recorded.graph.replay()
         return tuple(each.clone() for each in recorded.outputs)
 
 
-def _record(function: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor | None, ...]) -> _Recorded:
+def _record(function: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor, ...]) -> _Recorded:
     """Run the function until everything that compiles has, then record it."""
-    static = tuple(None if each is None else each.detach().clone() for each in inputs)
+    static = tuple(each.detach().clone() for each in inputs)
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

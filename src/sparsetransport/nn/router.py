@@ -8,8 +8,8 @@ from torch import Tensor
 
 from .. import _checks
 from ..geometry.kernels import Delta, IMQv2, Kernel, as_kernel
-from .assignment import Setting, assign
-from .geometry import bandwidth, kernel_of, squared_distances
+from .assignment import Assignment, Setting, assign, choose
+from .geometry import gram_matrix
 from .graphs import GraphCache
 
 _NOISE = {"uniform": torch.rand_like, "normal": torch.randn_like}
@@ -202,16 +202,17 @@ class SparseTransportRouter(TransportRouter):
         \langle C, \gamma\rangle + \lambda\|\gamma 1 - a\|^2 + \lambda\|\gamma^\top 1 - b\|^2_G
         + \tfrac{\lambda_2}{2}\|\gamma\|^2, \qquad C = -\mathrm{softmax}^\top / \max,
 
-    with at most k entries a token, ``a`` the capacity of each expert, ``b`` one for each token, and a kernel between
-    the tokens' features. It is solved on the device of the logits; see `sparsetransport.nn.assignment` for how.
+    with at most k entries a token, ``a`` the capacity of each expert, ``b`` one for each token, and a kernel G between
+    the tokens' features. It is solved on the device of the logits; see `sparsetransport.nn.assignment` for how. Which
+    experts a token gets is a matter of the experts' prices alone, and the kernel decides how much mass it sends there:
+    a mixture pays for the first and `plan` gives both.
 
     Parameters
     ----------
     num_experts, k
         As in `Router`.
     kernel : kernel or name
-        Between tokens. The bandwidth of a rule such as `IMQv2` ("median") is found on the first batch and kept with
-        the weights of the model. `Delta` needs no features.
+        Between tokens, in `plan`; `IMQv2` by default. `Delta` needs no features.
     unbalanced : float
         λ: 0.1 lets loads differ by a few tokens where the gate insists, 10 and more make them equal.
     reg : float
@@ -247,7 +248,6 @@ class SparseTransportRouter(TransportRouter):
     modes = _INFERENCE
     prices: Tensor
     batches: Tensor
-    sigma2: Tensor
 
     def __init__(
         self,
@@ -290,20 +290,15 @@ class SparseTransportRouter(TransportRouter):
         if self.momentum >= 1.0:
             raise ValueError(f"momentum must be below 1, got {momentum}")
         self._graphs: GraphCache | None = GraphCache() if graphs else None
-        self._knows_bandwidth = False
-        fixed = getattr(self.kernel, "sigma2", 1.0)
         self.register_buffer("prices", torch.zeros(self.num_experts, dtype=torch.float32))
         self.register_buffer("batches", torch.zeros((), dtype=torch.float32))
-        self.register_buffer(
-            "sigma2", torch.tensor(torch.nan if isinstance(fixed, str) else float(fixed), dtype=torch.float32)
-        )
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         """Go where the model goes; the router's own numbers stay in single precision, whatever the weights become.
 
         A running mean of prices and a count of batches would stand still in half precision.
         """
-        kept = {name: self._buffers[name] for name in ("prices", "batches", "sigma2")}
+        kept = {name: self._buffers[name] for name in ("prices", "batches")}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         for name, before in kept.items():
             after = self._buffers[name]
@@ -325,37 +320,49 @@ class SparseTransportRouter(TransportRouter):
 
     def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
         """The experts by the router's problem; in training the running prices take note."""
-        if features is None and not isinstance(self.kernel, Delta):
-            raise ValueError(f"features must be given for kernel={self.kernel}, got None; kernel=Delta() needs none")
-        tokens = None if isinstance(self.kernel, Delta) or features is None else features.float()
-        if tokens is not None and not self._knows_bandwidth:
-            self._find_bandwidth(tokens)
-        inputs = probabilities, tokens, self.sigma2
+        inputs = probabilities, _order(probabilities, features)
         if self._graphs is None:
-            experts, _, prices, scale = self._solve(*inputs)
+            experts, prices, scale = self._choose(*inputs)
         else:
-            experts, _, prices, scale = self._graphs((self.setting, self.capacity_factor), self._solve, *inputs)
+            experts, prices, scale = self._graphs((self.setting, self.capacity_factor), self._choose, *inputs)
         if self.training:
             # In units of probability, since every batch has a scale of its own.
             self.prices.lerp_(prices * scale, 1.0 - self.momentum)
             self.batches.add_(1.0)
         return experts
 
-    def _solve(self, probabilities: Tensor, tokens: Tensor | None, sigma2: Tensor) -> tuple[Tensor, ...]:
-        """Experts, masses, prices, and the scale of the costs."""
+    def _choose(self, probabilities: Tensor, order: Tensor) -> tuple[Tensor, ...]:
+        """Experts, prices, and the scale of the costs."""
         scale = probabilities.amax()
-        gram = None if tokens is None else kernel_of(self.kernel, squared_distances(tokens, tokens), sigma2)
-        # Any number that tells tokens apart and does not depend on their place in the batch.
-        order = probabilities[:, 0] if tokens is None else tokens.sum(1)
-        a, b = self.capacities(probabilities)
-        found = assign(probabilities / scale, a, b, gram, order, self.setting)
-        return found.experts, found.mass, found.prices, scale
+        return *choose(probabilities / scale, *self.capacities(probabilities), order, self.setting), scale
 
-    def _find_bandwidth(self, tokens: Tensor) -> None:
-        """The kernel's rule on the first batch; what was loaded with the model's weights is kept."""
-        if not bool(torch.isfinite(tokens).all()):
-            raise ValueError("features must be finite: the first batch, which sets the bandwidth, has NaN or inf")
-        if bool(torch.isnan(self.sigma2)):
-            rule = self.kernel.sigma2  # type: ignore[union-attr]
-            self.sigma2.fill_(bandwidth(rule, squared_distances(tokens, tokens)))
-        self._knows_bandwidth = True
+    @torch.no_grad()
+    def plan(self, logits: Tensor, features: Tensor | None = None) -> Assignment:
+        """The whole plan for a batch: the experts of every token as in training, the masses there, and the prices.
+
+        A mixture needs the experts alone, so that `forward` leaves the masses out, and with them the kernel.
+
+        Parameters
+        ----------
+        logits : tensor of shape (..., m)
+        features : tensor of shape (..., d), optional
+            What the kernel compares; `Delta` needs none.
+
+        Returns
+        -------
+        Assignment
+            ``experts`` and ``mass`` of shape (n, k), best first, and ``prices`` of shape (m,), in units of the largest
+            probability.
+        """
+        probabilities = self._checked(logits).float().softmax(1)
+        tokens = None if features is None else self._features(features, logits)
+        if tokens is None and not isinstance(self.kernel, Delta):
+            raise ValueError(f"features must be given for kernel={self.kernel}, got None; kernel=Delta() needs none")
+        gram = None if tokens is None else gram_matrix(self.kernel, tokens.float())
+        values, sides = probabilities / probabilities.amax(), self.capacities(probabilities)
+        return assign(values, *sides, gram, _order(probabilities, tokens), self.setting)
+
+
+def _order(probabilities: Tensor, features: Tensor | None) -> Tensor:
+    """Any number that tells tokens apart and does not depend on their place in the batch."""
+    return probabilities[:, 0] if features is None else features.sum(1, dtype=torch.float32)
