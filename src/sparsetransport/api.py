@@ -1,7 +1,7 @@
 """Solve a transport problem with a budget: the functions that users call."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from operator import itemgetter
@@ -27,6 +27,9 @@ Ints = NDArray[np.int64]
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 _ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
+_RESTARTS = 24  # random ones while a gap is open,
+_RESTART_UP_TO = 100_000  # pairs,
+_RESTART_EFFORT = 1e8  # or until this many operations are spent
 
 
 def solve(
@@ -60,7 +63,8 @@ def solve(
     Parameters
     ----------
     C : array of shape (m, n)
-        Costs. Negative entries are fine; ``+inf`` forbids a pair.
+        Costs. Negative entries are fine; ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB:
+        leave such an array as it is for as long as you ask the result for proofs or plans of smaller budgets.
     a, b : arrays of shape (m,) and (n,), optional
         Masses of the two sides, not negative, of any total. Uniform with total one by default.
     kernels : Gram matrix, kernel, or a pair of them, optional
@@ -87,7 +91,8 @@ def solve(
         where ``reclaim`` is on and the inner solver is exact.
     gap_tol : float, optional
         Go on improving until the certified relative gap is below this or nothing helps; ``status`` says which. The
-        polish goes on for as long as it helps, and starts once more from the plan without a budget.
+        polish goes on for as long as it helps, and starts once more from the plan without a budget and, where that is
+        cheap, from random pairs.
     start : Result, plan or list of pairs, optional
         Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
@@ -309,24 +314,43 @@ def _polish(
 
 
 def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", gap_tol: float, *, counting: bool) -> Result:
-    """Prove the plan good enough, or look for a better one by reverse greedy and say whether that one is."""
+    """Prove the plan good enough, or look for a better one from other starts and say whether that one is."""
     if result.status in (Status.OPTIMAL, Status.ALL_FORBIDDEN):
         return result
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
-    if counting and prover.is_bounded and prover.full.rows.size <= _REVERSE_UP_TO:
-        engine = Engine(prover.problem, prover.limits, tol=prover.tol)
-        engine.reverse(prover.full)
+    proof = result.certify()
+    for engine in _other_starts(prover) if counting and prover.is_bounded else ():
         engine.grow()
         engine.polish(thorough=True)
         other = engine.outcome()
         value = prover.problem.value(other.rows, other.cols, other.mass)
-        if value < result.value - 1e-12 * abs(result.value):
-            outcome.record.jump(outcome, other, value)
-            better = _result(other._replace(start=outcome.start, record=outcome.record), prover, result._give)
-            better._proofs[True] = replace(result.certify(), value=better.value)  # a bound is one for all plans
-            result = better
+        if value >= result.value - 1e-12 * abs(result.value):
+            continue
+        outcome.record.jump(outcome, other, value)
+        outcome = other._replace(start=outcome.start, record=outcome.record)
+        result = _result(outcome, prover, result._give)
+        result._proofs[True] = replace(proof, value=result.value)  # a bound is one for all plans
+        if result.relative_gap <= gap_tol:
+            break
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
+
+
+def _other_starts(prover: "_Prover") -> Iterator[Engine]:
+    """Where else to begin: the optimum without a budget, cut down to it; then random quarters of all pairs."""
+    if prover.full.rows.size <= _REVERSE_UP_TO:
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol)
+        engine.reverse(prover.full)
+        yield engine
+    (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
+    for _ in range(_RESTARTS if m * n <= _RESTART_UP_TO else 0):
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol)
+        drawn = rng.choice(m * n, -(-m * n // 4), replace=False)
+        engine.seed(list(zip((drawn // n).tolist(), (drawn % n).tolist(), strict=True)))
+        yield engine
+        effort += engine.effort[0]
+        if effort > _RESTART_EFFORT:
+            return
 
 
 class _Prover:

@@ -116,15 +116,15 @@ class Problem:
         lazy: bool | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
-        x, y = costs.points(X, Y)
+        x, y = (each.copy() for each in costs.points(X, Y))  # they may change before a proof is asked for
         _checks.choice("cost", cost, costs.METRICS)
         if lazy is None:
             lazy = max(len(x), len(y)) ** 2 > LAZY_FROM
-        built = (
-            Cost.lazy(x, y, cost, normalize=normalize_cost)
-            if lazy
-            else Cost.dense(costs.cost_matrix(x, y, cost, normalize=normalize_cost))
-        )
+        if lazy:
+            built = Cost.lazy(x, y, cost, normalize=normalize_cost)
+        else:
+            matrix = costs.cost_matrix(x, y, cost, normalize=normalize_cost)
+            built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
         return cls._build(built, a, b, "median" if kernels is None else kernels, unbalanced, reg, (x, y), lazy=lazy)
 
     @classmethod

@@ -35,20 +35,22 @@ class Solved(NamedTuple):
     """The plans of a chunk, and where each of them is."""
 
     plans: batch.Plans
-    ends: list[list[int]]  # (problems + 1, 4) of entries, steps, departures, points
+    ends: list[list[int]]  # (problems + 1, 5) of entries, steps, departures, points, pairs
     values: list[list[float]]  # (problems, 3) cost of transport, objective, KKT residual
     potential: Floats  # of all points
     kkt: Floats
     weights: Floats  # (problems, 3) the two λ and λ₂
     mass: Floats  # asked for, of all points
+    cost: Floats  # of all pairs: a copy, since proofs come later and the user's arrays may change
     empty: NDArray[np.bool_]  # is every pair forbidden?
 
     @classmethod
     def of(cls, plans: batch.Plans, packed: batch.Pack, scale: Floats, empty: NDArray[np.bool_]) -> "Solved":
         """What `batch.solve` gave, with KKT residuals relative to the ``scale`` of the gradients."""
-        ends = np.zeros((len(scale) + 1, 4), np.int64)
+        ends = np.zeros((len(scale) + 1, 5), np.int64)
         np.cumsum(plans.sizes, axis=0, out=ends[1:, :3])
         np.cumsum(packed.size[:, :2].sum(1), out=ends[1:, 3])
+        np.cumsum(packed.size[:, :2].prod(1), out=ends[1:, 4])
         kkt = np.divide(plans.number[:, 2], scale, out=np.zeros_like(scale), where=scale > 0.0)
         return cls(
             plans,
@@ -58,6 +60,7 @@ class Solved(NamedTuple):
             kkt,
             packed.number[:, :3] * (0.5, 0.5, 1.0),
             packed.mass,
+            packed.cost,
             empty,
         )
 
@@ -82,14 +85,14 @@ class Later(Result):
         return Result, tuple(getattr(self, each.name) for each in fields(Result))
 
     def _spans(self) -> list[slice]:
-        """Of entries, steps, departures and points."""
+        """Of entries, steps, departures, points and pairs."""
         return list(map(slice, self._solved.ends[self._k], self._solved.ends[self._k + 1]))
 
     @cached_property
     def _parts(self) -> Parts:
         solved, source = self._solved, self._asked.source
         plans = solved.plans
-        entries, _, _, points = self._spans()
+        entries, _, _, points, _ = self._spans()
         m, n = source.shape if isinstance(source, Problem) else source[0].shape
         linear, value, _ = solved.values[self._k]
         marginal, potential = plans.marginal[points], solved.potential[points]
@@ -122,7 +125,7 @@ class Later(Result):
     def path(self) -> Path:
         """How the plan came about, step by step."""
         plans = self._solved.plans
-        _, steps, departures, _ = self._spans()
+        _, steps, departures, _, _ = self._spans()
         return Path(
             plans.added[steps],
             self._problem.constant - plans.gain[steps],
@@ -142,14 +145,15 @@ class Later(Result):
 
     @cached_property
     def _problem(self) -> Problem:
-        """As it was solved: masses and weights are ours, costs the user's, as in the result of `solve`."""
+        """As it was solved."""
         source = self._asked.source
         if isinstance(source, Problem):
             return source
         m, n = source[0].shape
-        mass = self._solved.mass[self._spans()[3]]
+        _, _, _, points, pairs = self._spans()
+        mass = self._solved.mass[points]
         first, second, reg = self._solved.weights[self._k].tolist()
-        cost = Cost.of_matrix(source[0])
+        cost = Cost.of_matrix(self._solved.cost[pairs].reshape(m, n))
         return Problem(cost, mass[:m], mass[m:], Gram.delta(m), Gram.delta(n), (first, second), reg)
 
     @cached_property

@@ -20,6 +20,7 @@ from .kernels import Delta, Kernel, _Radial, as_kernel
 Ints = NDArray[np.int64]
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = 256
+COPIED_UP_TO = 1 << 26  # bytes of a cost matrix
 SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
 
@@ -32,8 +33,13 @@ class Cost:
 
     @classmethod
     def dense(cls, matrix: Any) -> "Cost":
-        """From a matrix; ``+inf`` forbids a pair."""
-        return cls.of_matrix(_checks.real_array("C", matrix, ndim=2, infinite=True))
+        """From a matrix, which is copied unless it is large; ``+inf`` forbids a pair.
+
+        Proofs and plans of smaller budgets come later, when the array may hold something else.
+        """
+        array = _checks.real_array("C", matrix, ndim=2, infinite=True)
+        theirs = array is matrix or not array.flags.owndata
+        return cls.of_matrix(array.copy() if theirs and array.nbytes <= COPIED_UP_TO else array)
 
     @classmethod
     def of_matrix(cls, array: Floats) -> "Cost":

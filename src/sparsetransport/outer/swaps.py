@@ -31,7 +31,8 @@ from .state import Data, Trace, Work, copy_work, couple, diagonal, holds, refres
 
 WORSE, BETTER = 100, 101
 NONE = -1
-WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan
+WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan,
+FEW, PAIRS = 8, 2500  # unless the plan has so few entries and there are so few pairs that all compete
 
 
 @kernel
@@ -104,15 +105,15 @@ def _write(found: Exchanges, first: int, second: int, new: int, other: int, chan
 
 @kernel
 def _one_for_one(
-    data: Data, work: Work, i: int, j: int, wish: float, inverse: Floats, found: Exchanges, effort: Floats
+    data: Data, work: Work, i: int, j: int, wish: float, wide: bool, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
-    """Exchanges of the pair for one entry that holds the capacity it needs."""
+    """Exchanges of the pair for one entry that holds the capacity it needs; all of them, or what ``W`` speaks for."""
     factor, size, n = work.factor, work.factor.size[0], data.base_c.size
     response = factor.scratch[1]
     schur = -1.0
     for t in range(size):
         row, column, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
-        if data.reg * mass >= wish or not _frees(work.left, data.labels, row, column, i, j):
+        if (data.reg * mass >= wish and not wide) or not _frees(work.left, data.labels, row, column, i, j):
             continue
         if schur < 0.0:
             schur = _respond(data, work, i, j, response)
@@ -198,24 +199,44 @@ def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> No
 
 @kernel
 def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: float) -> None:
-    """List the promising exchanges."""
+    """List the promising exchanges: for the best pair of every column, or for all pairs where there are few."""
     m, n = data.base_r.size, data.base_c.size
     wish, inverse = np.empty(n), np.full(work.factor.size[0], np.nan)
     if _candidates(data, work, wish) == 0:
         return
-    for j in range(n):
-        if wish[j] == 0.0:
-            continue
-        i = find_row(data, work, j, False)
-        if effort[0] > limit:
-            break
-        if i < 0:
-            continue
-        if work.left[1 + i] <= 0 and work.left[1 + m + j] <= 0:
-            _one_for_two(data, work, i, j, wish[j], inverse, found, effort)
-        else:
-            _one_for_one(data, work, i, j, wish[j], inverse, found, effort)
+    if _is_wide(data, work):
+        for i in range(m):
+            for j in range(n):
+                value = -(cost_entry(data.cost, i, j) + work.r[i] + work.c[j])
+                if value > -np.inf and not holds(work.head, work.link, work.factor.label[1], i, j):
+                    _offer(data, work, i, j, value, True, inverse, found, effort)
+    else:
+        for j in range(n):
+            if wish[j] == 0.0:
+                continue
+            i = find_row(data, work, j, False)
+            if effort[0] > limit:
+                break
+            if i >= 0:
+                _offer(data, work, i, j, wish[j], False, inverse, found, effort)
     _two_for_two(data, work, found, effort)
+
+
+@small_kernel
+def _offer(
+    data: Data, work: Work, i: int, j: int, wish: float, wide: bool, inverse: Floats, found: Exchanges, effort: Floats
+) -> None:
+    """List the promising exchanges that bring this pair in."""
+    if work.left[1 + i] > 0 or work.left[1 + data.base_r.size + j] > 0:
+        _one_for_one(data, work, i, j, wish, wide, inverse, found, effort)
+    elif wish > data.tol:
+        _one_for_two(data, work, i, j, wish, inverse, found, effort)
+
+
+@small_kernel
+def _is_wide(data: Data, work: Work) -> bool:
+    """Do all pairs compete?"""
+    return work.factor.size[0] <= FEW and data.base_r.size * data.base_c.size <= PAIRS
 
 
 @small_kernel
@@ -308,6 +329,8 @@ def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
     data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     refresh(data, work)
     room = (WIDTH + 1) * work.factor.size[0] + 4 * data.base_c.size
+    if _is_wide(data, work):
+        room += data.base_r.size * data.base_c.size * work.factor.size[0]
     found = Exchanges(
         np.empty((room, 2), np.int64), np.empty((room, 2), np.int64), np.empty(room), np.zeros(1, np.int64)
     )
