@@ -197,7 +197,11 @@ def _require_semidefinite(name: str, matrix: Floats, scale: float) -> None:
 
 
 def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, lazy: bool = False) -> Gram:
-    """A Gram matrix from a matrix, or from a kernel (an object or a name) and the points."""
+    """A Gram matrix from a matrix, or from a kernel (an object or a name) and the points; one that is made stays."""
+    if isinstance(value, Gram):
+        if value.size != size:
+            raise ValueError(f"{name} must be for {size} points, got one for {value.size}")
+        return value
     if isinstance(value, int | float) or value is None:
         raise TypeError(f"{name} must be a kernel, its name or a Gram matrix, got {value!r}")
     if not isinstance(value, str | Delta | _Radial):
