@@ -234,6 +234,37 @@ def test_bad_gram_matrices_are_refused(error, message, call):
         call()
 
 
+def _single_precision_gram(count=300):
+    """An RBF by the usual formula in float32: neither symmetric nor positive semi-definite to the last bit."""
+    x = np.random.default_rng(0).normal(size=(count, 2)).astype(np.float32)
+    gram = np.exp(-((x[:, None] - x) ** 2).sum(-1) / 2)
+    return gram * (1.0 + np.triu(np.full_like(gram, 1.2e-7)))
+
+
+def test_rounding_in_single_precision_is_no_error_of_the_user():
+    """A float32 Gram matrix may be off by float32 rounding; the same numbers in float64 are refused as they were."""
+    gram = _single_precision_gram()
+    assert gram.dtype == np.float32 and 0.0 < np.abs(gram - gram.T).max() < 1e-6
+    assert np.linalg.eigvalsh(gram.astype(float))[0] < -1e-7
+    costs = np.random.default_rng(1).random(gram.shape)
+    result = st.solve(costs, kernels=gram, budget=30, reg=0.1)
+    assert result.certify().lower_bound <= result.value
+    made = st.Problem.from_matrices(costs, kernels=gram).gram_a.matrix
+    np.testing.assert_array_equal(made, made.T)
+    np.testing.assert_allclose(made, gram, atol=1e-5)
+    assert np.linalg.eigvalsh(made)[0] > -1e-8
+    for bad, words in ((gram, "symmetric.*float64"), (0.5 * (gram + gram.T), "semi-definite.*float64.*diagonal")):
+        with pytest.raises(ValueError, match=rf"kernels\[0\].*{words}"):
+            st.solve(costs, kernels=bad.astype(np.float64))
+
+
+@pytest.mark.parametrize("gram", [LOPSIDED, INDEFINITE])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_low_precision_is_no_excuse_for_a_matrix_that_is_none(gram, dtype):
+    with pytest.raises(ValueError, match=r"kernels\[0\] must be (symmetric|positive semi-definite)"):
+        st.solve(C, kernels=(gram.astype(dtype), np.eye(3)))
+
+
 @pytest.mark.usefixtures("no_work")
 @_table(CHOICES)
 def test_unknown_choices_list_the_known_ones(error, message, call):

@@ -71,6 +71,16 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> F
     return array if array.flags.writeable else array.copy()
 
 
+def rounding(value: Any) -> float:
+    """The relative spacing of the floats that an array was given in, that of float64 at the least."""
+    least = float(np.finfo(np.float64).eps)
+    if not array_api_compat.is_array_api_obj(value):
+        return least
+    namespace = array_api_compat.array_namespace(value)
+    floats = namespace.isdtype(value.dtype, "real floating")
+    return max(least, float(namespace.finfo(value.dtype).eps)) if floats else least
+
+
 def masses(name: str, value: Any, size: int) -> Floats:
     """Non-negative masses of ``size`` points; uniform with total one for None."""
     if value is None:

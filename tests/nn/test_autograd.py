@@ -289,3 +289,20 @@ class TestBadInput:
         loss = nn.SparseTransportLoss(budget=3)
         starts = [st.solve_sample(x.numpy(), y.numpy(), budget=3) for x, y in zip(X, Y, strict=True)]
         assert nn.SparseTransportLoss(budget=3, start=starts)(X, Y) <= loss(X, Y) * 1.01
+
+
+def test_a_gram_matrix_of_the_usual_formula_in_single_precision_is_taken():
+    """Rounding makes exp(-cdist²/2) lopsided by a bit; a matrix that is lopsided by more is refused, in its place."""
+    torch.manual_seed(0)
+    z, cost = torch.randn(2, 200, 5), torch.rand(2, 200, 200)
+    gram = torch.exp(-(torch.cdist(z, z) ** 2) / 2).requires_grad_()
+    assert 0.0 < (gram - gram.mT).abs().max() < 1e-6
+    _, value = nn.sparse_transport(cost, kernels=gram, budget=20)
+    value.sum().backward()
+    torch.testing.assert_close(gram.grad, gram.grad.mT)
+    single = nn.sparse_transport(cost[0], kernels=gram[0].detach(), budget=20).value
+    torch.testing.assert_close(single, value[0].detach())
+    bad = gram.detach().clone()
+    bad[1, 3, 4] += 0.01
+    with pytest.raises(ValueError, match=r"kernels\[0\] must be symmetric.*0\.01"):
+        nn.sparse_transport(cost, kernels=bad, budget=20)
