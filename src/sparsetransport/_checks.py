@@ -125,6 +125,12 @@ def inside(name: str, value: list[tuple[int, int]], shape: tuple[int, int], rule
 def number(name: str, value: Any, *, positive: bool) -> float:
     """A finite number that is positive, or at least not negative."""
     rule = "a positive number" if positive else "a number that is not negative"
+    if (
+        not isinstance(value, numbers.Number | np.generic)
+        and array_api_compat.is_array_api_obj(value)
+        and value.ndim == 0
+    ):
+        value = value.item()
     if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {rule}, got {value!r}")
     result = float(value)
@@ -149,6 +155,13 @@ def _integer(name: str, value: Any, least: int, rule: str) -> int:
     if value < least:
         raise ValueError(f"{name} must be {rule}, got {value!r}")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that merely counts as such."""
+    if not isinstance(value, bool | np.bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def choice(name: str, value: Any, known: dict[str, Any]) -> Any:

@@ -135,6 +135,7 @@ class Problem:
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
         x, y = costs.points(X, Y)
+        _checks.flag("normalize_cost", normalize_cost)
         _checks.choice("cost", cost, costs.METRICS)
         if lazy is None:
             lazy = max(len(x), len(y)) ** 2 > LAZY_FROM
@@ -219,12 +220,21 @@ def _sums(index: Ints, mass: Floats, size: int) -> Floats:
 def weights_of(unbalanced: Any) -> tuple[float, float] | None:
     """The weights of the two marginals; None for "auto"."""
     if isinstance(unbalanced, str):
-        return _checks.choice("unbalanced", unbalanced, {"auto": None})  # type: ignore[no-any-return]
+        if unbalanced != "auto":
+            raise ValueError(f"unbalanced must be a positive number, a pair of them, or 'auto', got {unbalanced!r}")
+        return None
     first, second = _pair("unbalanced", unbalanced, single=np.ndim(unbalanced) == 0)
-    return (
-        _checks.number("unbalanced", first, positive=True),
-        _checks.number("unbalanced", second, positive=True),
-    )
+    return _weight(first), _weight(second)
+
+
+def _weight(value: Any) -> float:
+    """The weight of one marginal."""
+    try:
+        return _checks.number("unbalanced", value, positive=True)
+    except ValueError as error:
+        if value == np.inf:
+            raise ValueError(f"{error}: marginals are soft here, and a large number comes close to hard ones") from None
+        raise
 
 
 def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> float:

@@ -145,7 +145,9 @@ def _refuse_geometry(geometry: dict[str, Any]) -> None:
     """See that nothing was asked for that a `Problem` has settled already."""
     for name, value in geometry.items():
         if not isinstance(value, str | float | int | None) or value != _DEFAULTS[name]:
-            raise TypeError(f"{name} is settled in a Problem: build it with what it should be, got {name}={value!r} too")
+            raise TypeError(
+                f"{name} is settled in a Problem: build it with what it should be, got {name}={value!r} too"
+            )
 
 
 class _Budgets:

@@ -3,14 +3,16 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from .. import _checks
 from ..api import solve_problem
 from ..geometry.kernels import Delta
 from ..geometry.matrices import gram_rounding
 from ..matroids import Matroid
-from ..problem import Problem
+from ..problem import Problem, weights_of
 from ..result import Result
 
 _THREADS = 8
@@ -101,11 +103,20 @@ def solve_tensors(
     """As `sparse_transport`, and the results behind it; ``start`` may be a list with one start for every problem."""
     sides = _Sides.of(C, a, b, kernels)
     given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
+    weights_of(given["unbalanced"])
+    _checks.number("reg", given["reg"], positive=False)
     many = len(sides.cost)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
 
     def solve_one(which: int) -> tuple[Problem, Result]:
-        problem = Problem.from_matrices(*(_numpy(x, which) for x in sides[:3]), kernels=sides.kernels(which), **given)
+        arrays = [_numpy(x, which) for x in sides[:3]]
+        try:
+            problem = Problem.from_matrices(*arrays, kernels=sides.kernels(which), **given)
+        except ValueError as error:
+            if C.ndim == 2:
+                raise
+            place = ", ".join(str(int(k)) for k in np.unravel_index(which, C.shape[:-2]))
+            raise ValueError(f"problem {place} of the batch: {error}") from None
         return problem, solve_problem(problem, start=starts[which], **options)
 
     if many == 1:
