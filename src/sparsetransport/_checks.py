@@ -125,11 +125,8 @@ def inside(name: str, value: list[tuple[int, int]], shape: tuple[int, int], rule
 def number(name: str, value: Any, *, positive: bool) -> float:
     """A finite number that is positive, or at least not negative."""
     rule = "a positive number" if positive else "a number that is not negative"
-    if (
-        not isinstance(value, numbers.Number | np.generic)
-        and array_api_compat.is_array_api_obj(value)
-        and value.ndim == 0
-    ):
+    foreign = not isinstance(value, numbers.Number | np.generic) and array_api_compat.is_array_api_obj(value)
+    if foreign and value.ndim == 0:
         value = value.item()
     if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {rule}, got {value!r}")

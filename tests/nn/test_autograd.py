@@ -275,10 +275,7 @@ class TestBadInput:
             ({"kernel": ("rbf", "imq", "delta")}, "kernel must be one for both sides or a pair, got 3 of them"),
             ({"kernel": ("rbf", "gauss")}, "kernel must be one of"),
             ({"unbalanced": 0.0}, "unbalanced must be a positive number, got 0.0"),
-            (
-                {"unbalanced": "automatic"},
-                "unbalanced must be a positive number, a pair of them, or 'auto', got 'automatic'",
-            ),
+            ({"unbalanced": "automatic"}, "unbalanced must be a positive number.* or 'auto', got 'automatic'"),
             ({"reg": -1.0}, "reg must be a number that is not negative, got -1.0"),
         ],
     )
