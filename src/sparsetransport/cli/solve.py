@@ -85,7 +85,10 @@ def solve(
     plot: Annotated[Path | None, typer.Option(help="A picture: .png, .pdf or .svg.", rich_help_panel=OUTPUT)] = None,
     debug: Debug = False,
 ) -> None:
-    """A plan between the points of two files, or for a matrix of costs, within a budget of links."""
+    """A plan between the points of two files, or for a matrix of costs, within a budget of links.
+
+    Masses are soft: a plan may miss them. A large --unbalanced makes them hold (docs/guide.md has more on that).
+    """
     with plain_errors(debug):
         given = [path for path in (source, target, cost_matrix, a, b) if path is not None]
         _check_outputs(out, plot, given)
