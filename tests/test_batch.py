@@ -291,6 +291,22 @@ def test_a_bad_problem_names_its_index():
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+@pytest.mark.parametrize("given", [{"kernels": st.Delta()}, {"kernels": np.eye(2)}, {"unbalanced": 3.0}, {"reg": 1.0}])
+def test_what_a_problem_has_settled_is_not_asked_for_again(given):
+    """Kernels and weights are those of a Problem: others beside it are refused by name, the defaults are not."""
+    problem = st.Problem.from_matrices(np.ones((2, 2)), unbalanced=2.0)
+    with pytest.raises(st.ProblemError, match=rf"problems\[1\]: {next(iter(given))} is settled in a Problem"):
+        st.solve_batch([np.ones((2, 2)), problem], **given)
+    assert st.solve_batch([problem], kernels=None, unbalanced="auto", reg=0)[0].log["unbalanced"] == (2.0, 2.0)
+
+
+def test_costs_and_masses_may_be_a_list():
+    """[C, a, b] is (C, a, b), while a matrix as a list of rows stays one."""
+    C, a, b = np.arange(6.0).reshape(2, 3), np.array([0.5, 0.5]), np.array([0.2, 0.3, 0.5])
+    listed, rows = st.solve_batch([[C, a, b], C.tolist()])
+    assert (listed.value, rows.value) == (st.solve(C, a, b).value, st.solve(C).value)
+
+
 def test_with_record_the_others_finish():
     results = st.solve_batch(bad_batch(), budget=2, on_error="record", n_jobs=2)
     errors = {k: str(result) for k, result in enumerate(results) if isinstance(result, st.ProblemError)}

@@ -64,6 +64,11 @@ ARRAYS = {
     ),
     "C a Problem": (TypeError, r"\bC\b.*Problem.*solve_problem", lambda: st.solve(st.Problem.from_matrices(C))),
     "problem an array": (TypeError, r"problem.*ndarray.*call solve\b", lambda: st.solve_problem(C)),
+    "problem an array, links given": (
+        TypeError,
+        r"problem.*ndarray.*Problem\.from_matrices",
+        lambda: st.solve_support(C, [(0, 0)]),
+    ),
     "a of another length": (ValueError, r"\ba\b.*\b2\b.*\b3\b", lambda: st.solve(C, [1.0, 1.0, 1.0])),
     "b of another length": (ValueError, r"\bb\b.*\b3\b.*\b2\b", lambda: st.solve(C, None, [1.0, 1.0])),
     "a negative": (ValueError, r"\ba\b.*-0\.5.*\b1\b", lambda: st.solve(C, [1.0, -0.5])),
@@ -90,11 +95,22 @@ BUDGETS = {
     "NaN": (TypeError, r"budget.*positive int.*nan", lambda: st.solve(C, budget=NAN)),
     "text": (TypeError, r"budget.*positive int.*'many'", lambda: st.solve(C, budget="many")),
     "a list": (TypeError, r"budget.*positive int.*\[1, 2\]", lambda: st.solve(C, budget=[1, 2])),
+    "digits": (TypeError, r"budget.*positive int.*Matroid.*&.*None.*'5'", lambda: st.solve(C, budget="5")),
+    "a tuple of budgets": (
+        TypeError,
+        r"budget.*Matroid.*joined by &.*None.*\(PerRow\(1\), PerColumn\(1\)\)",
+        lambda: st.solve(C, budget=(st.PerRow(1), st.PerColumn(1))),
+    ),
+    "a class": (TypeError, r"budget.*PerRow\(2\).*the class PerRow$", lambda: st.solve(C, budget=st.PerRow)),
     "PerColumn 0": (ValueError, r"PerColumn.*positive int.*0", lambda: st.PerColumn(0)),
     "PerRow float": (TypeError, r"PerRow.*positive int.*1\.5", lambda: st.PerRow(1.5)),
     "PerColumn bool": (TypeError, r"PerColumn.*positive int.*False", lambda: st.PerColumn(False)),
-    "PerColumn too short": (ValueError, r"PerColumn.*\b3\b.*\b2\b", lambda: st.solve(C, budget=st.PerColumn([1, 1]))),
-    "PerRow too long": (ValueError, r"PerRow.*\b2\b.*\b3\b", lambda: st.solve(C, budget=st.PerRow([1, 1, 1]))),
+    "PerColumn too short": (
+        ValueError,
+        r"PerColumn.*\b3 columns\b.*\b2\b",
+        lambda: st.solve(C, budget=st.PerColumn([1, 1])),
+    ),
+    "PerRow too long": (ValueError, r"PerRow.*\b2 rows\b.*\b3\b", lambda: st.solve(C, budget=st.PerRow([1, 1, 1]))),
     "PerRow negative": (ValueError, r"PerRow.*-1", lambda: st.solve(C, budget=st.PerRow([1, -1]))),
     "PerRow of floats": (TypeError, r"PerRow.*1\.0", lambda: st.solve(C, budget=st.PerRow([1.0, 1.0]))),
     "PerRow with NaN": (TypeError, r"PerRow.*nan", lambda: st.solve(C, budget=st.PerRow([1, NAN]))),
@@ -106,7 +122,7 @@ BUDGETS = {
     ),
     "capacities too short": (
         ValueError,
-        r"capacities.*\b2\b.*\b1\b",
+        r"capacities.*\b2 groups\b.*\b1\b",
         lambda: st.Partition(np.array([[0, 1, 1], [0, 0, 1]]), [1]),
     ),
     "capacities 0": (ValueError, r"capacities.*0", lambda: st.Partition(np.zeros((2, 3), int), 0)),
@@ -121,12 +137,29 @@ NUMBERS = {
     "unbalanced 0": (ValueError, r"unbalanced.*positive.*0", lambda: st.solve(C, unbalanced=0.0)),
     "unbalanced -1": (ValueError, r"unbalanced.*positive.*-1", lambda: st.solve(C, unbalanced=-1.0)),
     "unbalanced NaN": (ValueError, r"unbalanced.*nan", lambda: st.solve(C, unbalanced=NAN)),
-    "unbalanced inf": (ValueError, r"unbalanced.*inf", lambda: st.solve(C, unbalanced=INF)),
+    "unbalanced inf": (ValueError, r"unbalanced.*inf.*soft.*large number", lambda: st.solve(C, unbalanced=INF)),
     "unbalanced bool": (TypeError, r"unbalanced.*True", lambda: st.solve(C, unbalanced=True)),
     "unbalanced None": (TypeError, r"unbalanced.*None", lambda: st.solve(C, unbalanced=None)),
-    "unbalanced text": (ValueError, r"unbalanced.*'auto'.*'lots'", lambda: st.solve(C, unbalanced="lots")),
+    "unbalanced text": (
+        ValueError,
+        r"unbalanced.*positive number.*'auto'.*'lots'",
+        lambda: st.solve(C, unbalanced="lots"),
+    ),
     "unbalanced second 0": (ValueError, r"unbalanced.*0\.0", lambda: st.solve(C, unbalanced=(1.0, 0.0))),
     "unbalanced of three": (ValueError, r"unbalanced.*pair.*3", lambda: st.solve(C, unbalanced=(1.0, 1.0, 1.0))),
+    "unbalanced an array of bool": (TypeError, r"unbalanced.*True", lambda: st.solve(C, unbalanced=np.array(True))),
+    "polish text": (TypeError, r"polish must be True or False, got 'no'", lambda: st.solve(C, polish="no")),
+    "reclaim a number": (TypeError, r"reclaim must be True or False, got 0", lambda: st.solve(C, reclaim=0)),
+    "normalize_cost text": (
+        TypeError,
+        r"normalize_cost must be True or False, got 'no'",
+        lambda: st.solve_sample(np.eye(2), np.eye(2), normalize_cost="no"),
+    ),
+    "polish of many": (
+        TypeError,
+        r"polish must be True or False, got 'no'",
+        lambda: st.solve_shared([st.Problem.from_matrices(C)], polish="no"),
+    ),
     "reg negative": (ValueError, r"reg.*not negative.*-0\.1", lambda: st.solve(C, reg=-0.1)),
     "reg NaN": (ValueError, r"reg.*nan", lambda: st.solve(C, reg=NAN)),
     "reg text": (TypeError, r"reg.*'much'", lambda: st.solve(C, reg="much")),
@@ -186,6 +219,16 @@ CHOICES = {
     ),
     "metric": (ValueError, r"metric.*'cosine'.*'l1'", lambda: st.cost_matrix(np.eye(2), np.eye(2), "l1")),
     "guarantee": (ValueError, r"method.*'omp'.*'magic'", lambda: st.guarantee(st.Problem.from_matrices(C), "magic")),
+    "method a class": (
+        TypeError,
+        r"method.*the class.*StochasticOMP\(\)",
+        lambda: st.solve(C, method=st.StochasticOMP),
+    ),
+    "start of negative mass": (
+        ValueError,
+        r"start.*negative.*-1\.0 at \(1, 2\)",
+        lambda: st.solve(C, start=with_entry(-1.0)),
+    ),
     "start outside": (ValueError, r"start.*\(2, 3\).*\b9\b", lambda: st.solve(C, start=[(0, 9)])),
     "start negative": (ValueError, r"start.*\(2, 3\).*-1", lambda: st.solve(C, start=[(0, -1), (1, 2)])),
 }
@@ -232,6 +275,38 @@ def test_bad_gram_matrices_are_refused(error, message, call):
     """A Gram matrix is square, of the right size, symmetric and positive semi-definite; else the error says how not."""
     with pytest.raises(error, match=message):
         call()
+
+
+def _single_precision_gram(count=300):
+    """An RBF by the usual formula in float32: neither symmetric nor positive semi-definite to the last bit."""
+    x = np.random.default_rng(0).normal(size=(count, 2)).astype(np.float32)
+    gram = np.exp(-((x[:, None] - x) ** 2).sum(-1) / 2)
+    return gram * (1.0 + np.triu(np.full_like(gram, 1.2e-7)))
+
+
+def test_rounding_in_single_precision_is_no_error_of_the_user():
+    """A float32 Gram matrix may be off by float32 rounding; the same numbers in float64 are refused as they were."""
+    gram = _single_precision_gram()
+    assert gram.dtype == np.float32
+    assert 0.0 < np.abs(gram - gram.T).max() < 1e-6
+    assert np.linalg.eigvalsh(gram.astype(float))[0] < -1e-7
+    costs = np.random.default_rng(1).random(gram.shape)
+    result = st.solve(costs, kernels=gram, budget=30, reg=0.1)
+    assert result.certify().lower_bound <= result.value
+    made = st.Problem.from_matrices(costs, kernels=gram).gram_a.matrix
+    np.testing.assert_array_equal(made, made.T)
+    np.testing.assert_allclose(made, gram, atol=1e-5)
+    assert np.linalg.eigvalsh(made)[0] > -1e-8
+    for bad, words in ((gram, "symmetric.*float64"), (0.5 * (gram + gram.T), "semi-definite.*float64.*diagonal")):
+        with pytest.raises(ValueError, match=rf"kernels\[0\].*{words}"):
+            st.solve(costs, kernels=bad.astype(np.float64))
+
+
+@pytest.mark.parametrize("gram", [LOPSIDED, INDEFINITE])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_low_precision_is_no_excuse_for_a_matrix_that_is_none(gram, dtype):
+    with pytest.raises(ValueError, match=r"kernels\[0\] must be (symmetric|positive semi-definite)"):
+        st.solve(C, kernels=(gram.astype(dtype), np.eye(3)))
 
 
 @pytest.mark.usefixtures("no_work")
@@ -299,6 +374,17 @@ def test_numbers_of_numpy_are_numbers():
     """np.float32, np.int64 and a plain int are as good as a float; np.int64 as good as an int."""
     with_numpy = st.solve(C, unbalanced=np.float32(2.0), reg=np.int64(1), budget=np.int64(2))
     assert with_numpy.value == st.solve(C, unbalanced=2, reg=1.0, budget=2).value
+
+
+@pytest.mark.parametrize("module", ["numpy", "torch"])
+def test_arrays_without_dimensions_are_numbers(module):
+    """What a sum or a median gives back may be passed on as it is."""
+    array = pytest.importorskip(module).asarray
+    given = st.solve(C, unbalanced=array(2.0), reg=array(0.5), budget=2)
+    assert given.log["unbalanced"] == (2.0, 2.0)
+    assert given.log["reg"] == 0.5
+    assert st.solve(C, unbalanced=array([2.0, 3.0])).log["unbalanced"] == (2.0, 3.0)
+    assert st.RBF(array(0.5)) == st.RBF(0.5)
 
 
 @pytest.mark.parametrize("value", [np.bool_(True), True])

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from sparsetransport import cli
 from sparsetransport.apps.network_design import evaluate
+from sparsetransport.cli.design import _range
 
 PLANTS, PRODUCTS = ["Leeds", "Porto", "Lyon"], ["1", "trams", "cabs, red", "carts"]
 PROFIT = np.array([[3.0, 2.0, 1.0, 1.0], [1.0, 3.0, 2.0, 1.0], [1.0, 1.0, 3.0, 2.5]])
@@ -55,6 +56,15 @@ def test_links_come_out_with_their_names(folder):
     assert [float(row["profit"]) for row in rows] == [PROFIT[pair] for pair in pairs]
     for name in ("full flexibility", "dedicated", "long chain", "demand unmet", "capacity idle", "capacity used"):
         assert name in answer.output
+
+
+def test_rounding_is_no_unmet_demand(folder):
+    """Demand that is served to the last digit but some is served."""
+    write(folder / "demand.csv", ["scenario", *PRODUCTS], ["low", "lower"], DEMAND[:2] / 3.0)
+    assert "demand unmet: 0 expected, 0 at the most" in run(links=12).stdout
+    left = np.array([[1e-15, 0.0], [0.2, 0.1]])
+    assert _range(1e-15, left[:1], 10.0) == "0 expected, 0 at the most"
+    assert _range(0.15, left, 10.0) == "0.15 expected, 0.3 at the most"
 
 
 def test_the_output_may_be_the_terminal(folder):

@@ -184,3 +184,16 @@ def test_budgets_are_equal_if_they_are_made_with_the_same():
     assert {used: 1}[st.Uniform(3)] == 1
     assert st.PerRow(np.array([3, 1])) == st.PerRow([3, 1])
     assert st.Uniform(3) != 3
+
+
+def test_a_group_without_pairs_may_have_a_capacity():
+    """Capacities of groups that no pair is in change nothing; those that are must be sound all the same."""
+    labels = np.array([[0, 0, 1], [0, 0, 1]])
+    spare = st.Partition(labels, [2, 1, 5])
+    assert spare == st.Partition(labels, [2, 1])
+    C = np.arange(6.0).reshape(2, 3)
+    for budget in (spare, spare & st.PerRow(2)):
+        res = st.solve(C, budget=budget)
+        assert (np.bincount(labels[res.rows, res.cols], minlength=2) <= [2, 1]).all()
+    with pytest.raises(ValueError, match=r"capacities.*negative.*-1 at 2"):
+        st.Partition(labels, [2, 1, -1])

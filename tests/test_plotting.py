@@ -253,6 +253,11 @@ def test_what_cannot_be_drawn_is_said(draw, message, result):
     assert not plt.get_fignums(), "no empty figure is left behind"
 
 
+def test_a_plan_alone_has_no_path(result):
+    with pytest.raises(TypeError, match="result must be a Result, which has a path, got ndarray"):
+        plot_path(result.plan)
+
+
 def test_without_matplotlib_one_sentence_says_how_to_get_it(result, monkeypatch):
     def refuse(name, *args, **kwargs):
         if name.split(".")[0] == "matplotlib":

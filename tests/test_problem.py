@@ -1,5 +1,7 @@
 """The problem: objective, gradient and Hessian are those of the formula."""
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
@@ -97,6 +99,41 @@ def test_large_point_sets_are_lazy_by_themselves():
     assert st.Problem.from_points(np.zeros((3, 1)), np.ones((4, 1)), lazy=True).cost.is_lazy
     large = st.Problem.from_points(np.zeros((10, 1)), np.arange(7200.0)[:, None], kernels=st.RBF(1.0), unbalanced=1.0)
     assert large.cost.is_lazy
+
+
+def test_a_changed_problem_is_the_one_built_anew():
+    """replace() takes what the constructors take: lists, one number for both sides, "auto", None for uniform masses."""
+    C, gram = np.arange(6.0).reshape(2, 3), np.eye(2) + 0.5
+    first = st.Problem.from_matrices(C, [1.0, 2.0], unbalanced=2.0)
+    for changes in ({"b": [0.2, 0.3, 0.5]}, {"unbalanced": 3}, {"unbalanced": "auto"}, {"reg": np.float32(0.5)}):
+        new = replace(first, **changes)
+        expected = st.Problem.from_matrices(C, **{"a": [1.0, 2.0], "unbalanced": 2.0} | changes)
+        assert (new.unbalanced, new.reg, new.constant) == (expected.unbalanced, expected.reg, expected.constant)
+        np.testing.assert_array_equal(new.b, expected.b)
+        assert new.cost is first.cost
+    expected = st.Problem.from_matrices(C, [1.0, 2.0], kernels=(gram, st.Delta()), unbalanced=2.0)
+    assert replace(first, gram_a=gram).constant == expected.constant
+    assert replace(first, a=None).a.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"reg": -1.0}, ValueError, r"reg.*not negative.*-1"),
+        ({"a": [1.0, np.nan]}, ValueError, r"\ba\b.*nan"),
+        ({"b": -np.ones(3)}, ValueError, r"\bb\b.*negative.*-1"),
+        ({"b": np.ones(2)}, ValueError, r"\bb\b.*3 points.*2"),
+        ({"unbalanced": 0.0}, ValueError, r"unbalanced.*positive.*0"),
+        ({"cost": np.ones((4, 3))}, ValueError, r"\ba\b.*4 points.*2"),
+        ({"gram_b": np.eye(2)}, ValueError, r"kernels\[1\].*\(3, 3\).*\(2, 2\)"),
+        ({"gram_b": st.Problem.from_matrices(np.ones((2, 2))).gram_a}, ValueError, r"kernels\[1\].*3 points.*2"),
+        ({"points": (np.ones((2, 1)), np.ones((4, 1)))}, ValueError, r"points.*2 and 3.*2 and 4"),
+    ],
+)
+def test_a_change_is_checked_as_the_constructors_check(changes, error, words):
+    """What `from_matrices` refuses, ``dataclasses.replace`` refuses too."""
+    with pytest.raises(error, match=words):
+        replace(st.Problem.from_matrices(np.ones((2, 3))), **changes)
 
 
 def test_a_problem_prints_in_one_line():

@@ -71,6 +71,16 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> F
     return array if array.flags.writeable else array.copy()
 
 
+def rounding(value: Any) -> float:
+    """The relative spacing of the floats that an array was given in, that of float64 at the least."""
+    least = float(np.finfo(np.float64).eps)
+    if not array_api_compat.is_array_api_obj(value):
+        return least
+    namespace = array_api_compat.array_namespace(value)
+    floats = namespace.isdtype(value.dtype, "real floating")
+    return max(least, float(namespace.finfo(value.dtype).eps)) if floats else least
+
+
 def masses(name: str, value: Any, size: int) -> Floats:
     """Non-negative masses of ``size`` points; uniform with total one for None."""
     if value is None:
@@ -115,6 +125,9 @@ def inside(name: str, value: list[tuple[int, int]], shape: tuple[int, int], rule
 def number(name: str, value: Any, *, positive: bool) -> float:
     """A finite number that is positive, or at least not negative."""
     rule = "a positive number" if positive else "a number that is not negative"
+    foreign = not isinstance(value, numbers.Number | np.generic) and array_api_compat.is_array_api_obj(value)
+    if foreign and value.ndim == 0:
+        value = value.item()
     if isinstance(value, bool | np.bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be {rule}, got {value!r}")
     result = float(value)
@@ -139,6 +152,13 @@ def _integer(name: str, value: Any, least: int, rule: str) -> int:
     if value < least:
         raise ValueError(f"{name} must be {rule}, got {value!r}")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that merely counts as such."""
+    if not isinstance(value, bool | np.bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def choice(name: str, value: Any, known: dict[str, Any]) -> Any:

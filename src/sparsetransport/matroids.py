@@ -4,6 +4,7 @@ The budgets of this module count entries: in the whole plan, a row, a column, or
 any other kind is a subclass of `Matroid` with one method.
 """
 
+import numbers
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -152,19 +153,19 @@ def free(limits: Limits, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDA
     return np.asarray(allowed)
 
 
-def _capacities(name: str, value: Any, count: int, largest: int) -> Ints:
-    """One capacity for all or one each; more than ``largest`` is clamped with a warning."""
+def _capacities(name: str, value: Any, count: int, largest: int, of: str, *, spare: bool = False) -> Ints:
+    """One capacity for all or one each; more than ``largest`` is clamped with a warning, spare ones are left out."""
     if np.ndim(value) == 0:
         array = np.full(count, _checks.positive_int(name, value), np.int64)
     else:
         array = np.asarray(value)
         if array.dtype.kind not in "iu" or array.ndim != 1:
             raise TypeError(f"{name} must be a positive int or a list of {count} ints, got {value!r}")
-        if len(array) != count:
-            raise ValueError(f"{name} must have one capacity for each of the {count}, got {len(array)}")
+        if len(array) < count or (len(array) > count and not spare):
+            raise ValueError(f"{name} must have one capacity for each of the {count} {of}, got {len(array)}")
         if array.min(initial=0) < 0:
             raise ValueError(f"{name} must not be negative, got {array.min()} at {int(array.argmin())}")
-        array = array.astype(np.int64)
+        array = array[:count].astype(np.int64)
     if array.max(initial=0) > largest:
         warnings.warn(
             f"{name} = {int(array.max())} is more than there are pairs to count: clamped to {largest}",
@@ -200,7 +201,7 @@ class Uniform(Counting):
         return self.k
 
     def _limits(self, shape: Shape) -> Limits:
-        return no_limits(shape)._replace(total=int(_capacities("budget", self.k, 1, shape[0] * shape[1])[0]))
+        return no_limits(shape)._replace(total=int(_capacities("budget", self.k, 1, shape[0] * shape[1], "plans")[0]))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """May ``pair`` be added to ``support``?"""
@@ -229,7 +230,7 @@ class PerColumn(Counting):
         return _hashable(self.k)
 
     def _limits(self, shape: Shape) -> Limits:
-        return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0]))
+        return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0], "columns"))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """May ``pair`` be added to ``support``?"""
@@ -259,7 +260,7 @@ class PerRow(Counting):
         return _hashable(self.k)
 
     def _limits(self, shape: Shape) -> Limits:
-        return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1]))
+        return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1], "rows"))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """May ``pair`` be added to ``support``?"""
@@ -275,7 +276,7 @@ class Partition(Counting):
     labels : int array of shape (m, n)
         The group of every pair; a negative label means: not counted.
     capacities : int or list of int
-        One for all groups, or one each.
+        One for all groups, or one each; groups at the end may have no pair.
 
     Examples
     --------
@@ -294,7 +295,8 @@ class Partition(Counting):
             raise ValueError(f"labels must be below the number of pairs, {array.size}, got {array.max()}")
         self.labels = np.maximum(array.astype(np.int64), -1).astype(np.int32)
         self.capacities = capacities
-        self._caps = _capacities("capacities", capacities, int(self.labels.max(initial=-1)) + 1, array.size)
+        groups = int(self.labels.max(initial=-1)) + 1
+        self._caps = _capacities("capacities", capacities, groups, array.size, "groups that labels name", spare=True)
 
     def __repr__(self) -> str:
         return f"Partition({self.labels.shape[0]}x{self.labels.shape[1]} labels, {self.capacities})"
@@ -406,4 +408,10 @@ def as_matroid(budget: Any) -> Matroid | None:
     """``budget`` as the user gave it: an int, a matroid or None."""
     if budget is None or isinstance(budget, Matroid):
         return budget
-    return Uniform(budget)
+    if isinstance(budget, bool | np.bool) or not isinstance(budget, numbers.Integral):
+        given = f"the class {budget.__name__}" if isinstance(budget, type) else repr(budget)
+        raise TypeError(
+            "budget must be a positive int, a Matroid such as PerRow(2), several of them joined by &, "
+            f"or None for no budget, got {given}"
+        )
+    return Uniform(int(budget))

@@ -69,6 +69,8 @@ class Options(NamedTuple):
         if unknown:
             raise TypeError(f"there is no option {', '.join(sorted(unknown))}; see solve for those there are")
         rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
+        if isinstance(rule, type) and hasattr(rule, "select"):
+            raise TypeError(f"method must be a rule, got the class: make one with {rule.__name__}()")
         if not hasattr(rule, "select"):
             raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
         if callback is not None and not callable(callback):
@@ -79,8 +81,8 @@ class Options(NamedTuple):
             as_matroid(budget),
             rule,
             solver,
-            reclaim,
-            reclaim and exact if polish is None else polish,
+            _checks.flag("reclaim", reclaim),
+            reclaim and exact if polish is None else _checks.flag("polish", polish),
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
             as_start(start),
             callback,
@@ -107,6 +109,9 @@ def as_start(start: Any) -> Start:
     if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
         return Start(as_pairs("start", array, _STARTS))
     plan = _checks.real_array("start", array, ndim=2)
+    if plan.min() < 0.0:
+        place = tuple(int(k) for k in np.argwhere(plan < 0.0)[0])
+        raise ValueError(f"start must not be negative, got {plan[place]} at {place}")
     m, n = plan.shape
     rows, cols = np.nonzero(plan > 0.0)
     return Start(list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (m, n))

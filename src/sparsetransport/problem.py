@@ -63,7 +63,8 @@ class Problem:
         U(\gamma) = \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
         + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b} + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
 
-    Build one with `Problem.from_matrices` or `Problem.from_points`; ``solve`` and ``solve_sample`` do so for you.
+    Build one with `Problem.from_matrices` or `Problem.from_points`; ``solve`` and ``solve_sample`` do so for you. A
+    problem that differs in one thing is ``dataclasses.replace(problem, b=...)``, which checks what it is given.
 
     Examples
     --------
@@ -84,6 +85,24 @@ class Problem:
     reg: float
     points: tuple[Floats, Floats] | None = None
 
+    def __post_init__(self) -> None:
+        """Check everything, here and nowhere else, and put it into the form that the fields have."""
+        cost = self.cost if isinstance(self.cost, Cost) else Cost.dense(self.cost)
+        m, n = cost.shape
+        x, y = (None, None) if self.points is None else self.points
+        if x is not None and y is not None and (len(x), len(y)) != (m, n):
+            raise ValueError(f"points must be as many as the costs are for, {m} and {n}, got {len(x)} and {len(y)}")
+        weights = weights_of(self.unbalanced)
+        reg = _checks.number("reg", self.reg, positive=False)
+        a, b = _checks.masses("a", self.a, m), _checks.masses("b", self.b, n)
+        gram_a = as_gram("kernels[0]", self.gram_a, m, x, lazy=cost.is_lazy)
+        gram_b = as_gram("kernels[1]", self.gram_b, n, y, lazy=cost.is_lazy)
+        if weights is None:
+            undelivered = float(a @ gram_a.times(a) + b @ gram_b.times(b))
+            weights = (auto_weight(cost.mean, a, b, undelivered),) * 2
+        # Not by assignment, since the dataclass is frozen.
+        vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights, reg=reg)
+
     def __repr__(self) -> str:
         m, n = self.shape
         kernels = ["Gram matrix" if gram.kernel is None else str(gram.kernel) for gram in (self.gram_a, self.gram_b)]
@@ -97,8 +116,7 @@ class Problem:
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
             raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
-        cost = Cost.dense(C)
-        return cls._build(cost, a, b, Delta() if kernels is None else kernels, unbalanced, reg, None, lazy=False)
+        return cls(Cost.dense(C), a, b, *_sides(kernels, Delta()), unbalanced, reg)
 
     @classmethod
     def from_points(
@@ -117,6 +135,7 @@ class Problem:
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
         x, y = (each.copy() for each in costs.points(X, Y))  # they may change before a proof is asked for
+        _checks.flag("normalize_cost", normalize_cost)
         _checks.choice("cost", cost, costs.METRICS)
         if lazy is None:
             lazy = max(len(x), len(y)) ** 2 > LAZY_FROM
@@ -125,33 +144,7 @@ class Problem:
         else:
             matrix = costs.cost_matrix(x, y, cost, normalize=normalize_cost)
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        return cls._build(built, a, b, "median" if kernels is None else kernels, unbalanced, reg, (x, y), lazy=lazy)
-
-    @classmethod
-    def _build(
-        cls,
-        cost: Cost,
-        a: Any,
-        b: Any,
-        kernels: Any,
-        unbalanced: Any,
-        reg: Any,
-        points: tuple[Floats, Floats] | None,
-        *,
-        lazy: bool,
-    ) -> "Problem":
-        m, n = cost.shape
-        first, second = _pair("kernels", kernels, single=not isinstance(kernels, list | tuple))
-        weights = weights_of(unbalanced)
-        reg = _checks.number("reg", reg, positive=False)
-        mass_a, mass_b = _checks.masses("a", a, m), _checks.masses("b", b, n)
-        x, y = points if points is not None else (None, None)
-        gram_a = as_gram("kernels[0]", first, m, x, lazy=lazy)
-        gram_b = as_gram("kernels[1]", second, n, y, lazy=lazy)
-        if weights is None:
-            undelivered = float(mass_a @ gram_a.times(mass_a) + mass_b @ gram_b.times(mass_b))
-            weights = (auto_weight(cost.mean, mass_a, mass_b, undelivered),) * 2
-        return cls(cost, mass_a, mass_b, gram_a, gram_b, weights, reg, points)
+        return cls(built, a, b, *_sides(kernels, "median"), unbalanced, reg, (x, y))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -227,12 +220,21 @@ def _sums(index: Ints, mass: Floats, size: int) -> Floats:
 def weights_of(unbalanced: Any) -> tuple[float, float] | None:
     """The weights of the two marginals; None for "auto"."""
     if isinstance(unbalanced, str):
-        return _checks.choice("unbalanced", unbalanced, {"auto": None})  # type: ignore[no-any-return]
+        if unbalanced != "auto":
+            raise ValueError(f"unbalanced must be a positive number, a pair of them, or 'auto', got {unbalanced!r}")
+        return None
     first, second = _pair("unbalanced", unbalanced, single=np.ndim(unbalanced) == 0)
-    return (
-        _checks.number("unbalanced", first, positive=True),
-        _checks.number("unbalanced", second, positive=True),
-    )
+    return _weight(first), _weight(second)
+
+
+def _weight(value: Any) -> float:
+    """The weight of one marginal."""
+    try:
+        return _checks.number("unbalanced", value, positive=True)
+    except ValueError as error:
+        if value == np.inf:
+            raise ValueError(f"{error}: marginals are soft here, and a large number comes close to hard ones") from None
+        raise
 
 
 def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> float:
@@ -244,6 +246,12 @@ def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> f
 def _both(sides: list[str]) -> str:
     """What is said of the two sides, once if it is the same."""
     return sides[0] if sides[0] == sides[1] else f"({', '.join(sides)})"
+
+
+def _sides(kernels: Any, default: Any) -> tuple[Any, Any]:
+    """What the user gave as kernels, for each side."""
+    kernels = default if kernels is None else kernels
+    return _pair("kernels", kernels, single=not isinstance(kernels, list | tuple))
 
 
 def _pair(name: str, value: Any, *, single: bool) -> tuple[Any, Any]:

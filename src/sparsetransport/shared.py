@@ -201,6 +201,7 @@ def solve_shared(
         _checks.inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
     threads = cores() if n_jobs in (None, -1) else _checks.positive_int("n_jobs", n_jobs)
+    _checks.flag("polish", polish)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {callback!r}")
     engine = SharedSupport(

@@ -250,6 +250,8 @@ def test_bad_input_is_named():
         WordAligner(letters, limit=0.5)
     with pytest.raises(TypeError, match="tokens_2 must be a string or a list of words, got 3 in it"):
         WordAligner(letters).align("a", ["b", 3])
+    with pytest.raises(TypeError, match="tokens_1 must be a string or a list of words, got None"):
+        WordAligner(letters).align(None, "x")
     with pytest.raises(ValueError, match=r"pairs must hold two sentences each, got 'ab' at 1"):
         WordAligner(letters).align_many([("a", "b"), "ab"])
     with pytest.raises(TypeError, match="encoder must be a name"):

@@ -275,7 +275,7 @@ class TestBadInput:
             ({"kernel": ("rbf", "imq", "delta")}, "kernel must be one for both sides or a pair, got 3 of them"),
             ({"kernel": ("rbf", "gauss")}, "kernel must be one of"),
             ({"unbalanced": 0.0}, "unbalanced must be a positive number, got 0.0"),
-            ({"unbalanced": "automatic"}, "unbalanced must be one of 'auto'"),
+            ({"unbalanced": "automatic"}, "unbalanced must be a positive number.* or 'auto', got 'automatic'"),
             ({"reg": -1.0}, "reg must be a number that is not negative, got -1.0"),
         ],
     )
@@ -289,3 +289,34 @@ class TestBadInput:
         loss = nn.SparseTransportLoss(budget=3)
         starts = [st.solve_sample(x.numpy(), y.numpy(), budget=3) for x, y in zip(X, Y, strict=True)]
         assert nn.SparseTransportLoss(budget=3, start=starts)(X, Y) <= loss(X, Y) * 1.01
+
+
+def test_a_gram_matrix_of_the_usual_formula_in_single_precision_is_taken():
+    """Rounding makes exp(-cdist²/2) lopsided by a bit; a matrix that is lopsided by more is refused, in its place."""
+    torch.manual_seed(0)
+    z, cost = torch.randn(2, 200, 5), torch.rand(2, 200, 200)
+    gram = torch.exp(-(torch.cdist(z, z) ** 2) / 2).requires_grad_()
+    assert 0.0 < (gram - gram.mT).abs().max() < 1e-6
+    _, value = nn.sparse_transport(cost, kernels=gram, budget=20)
+    value.sum().backward()
+    torch.testing.assert_close(gram.grad, gram.grad.mT)
+    single = nn.sparse_transport(cost[0], kernels=gram[0].detach(), budget=20).value
+    torch.testing.assert_close(single, value[0].detach())
+    bad = gram.detach().clone()
+    bad[1, 3, 4] += 0.01
+    with pytest.raises(ValueError, match=r"problem 1 of the batch: kernels\[0\] must be symmetric.*0\.01"):
+        nn.sparse_transport(cost, kernels=bad, budget=20)
+
+
+def test_a_bad_entry_of_a_batch_is_found():
+    """The error names the problem of the batch, by all leading dimensions; what concerns all names none."""
+    cost = torch.rand(2, 3, 4, 5)
+    cost[1, 2, 0, 1] = torch.nan
+    with pytest.raises(ValueError, match=r"^problem 1, 2 of the batch: C must be finite or \+inf, got nan at \(0, 1\)"):
+        nn.sparse_transport(cost)
+    with pytest.raises(ValueError, match=r"^C must be finite"):
+        nn.sparse_transport(cost[1, 2])
+    with pytest.raises(ValueError, match=r"^unbalanced must be"):
+        nn.sparse_transport(cost, unbalanced=0.0)
+    with pytest.raises(ValueError, match=r"^reg must be"):
+        nn.sparse_transport(cost, reg=-1.0)

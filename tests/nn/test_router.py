@@ -168,6 +168,16 @@ def test_the_plan_has_the_routed_experts_and_near_optimal_masses(kernel):
     assert value == pytest.approx(st.solve_support(problem, pairs).value, rel=1e-4)
 
 
+def test_the_plan_keeps_leading_dimensions_as_routing_does():
+    router = nn.SparseTransportRouter(M, 2)
+    logits, features = batch()
+    flat = router.plan(logits, features)
+    found = router.plan(logits.reshape(2, -1, M), features.reshape(2, N // 2, -1))
+    assert found.experts.shape == found.mass.shape == (2, N // 2, 2)
+    assert (found.experts.reshape(N, 2) == flat.experts).all()
+    assert (found.mass.reshape(N, 2) == flat.mass).all()
+
+
 def test_the_plan_leaves_the_router_as_it_was():
     router = nn.SparseTransportRouter(M)
     logits, features = batch()

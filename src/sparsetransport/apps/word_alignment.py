@@ -229,6 +229,8 @@ def cosines(x: Any, y: Any, centre: Any = None) -> Floats:
 
 def _words(name: str, sentence: Any) -> tuple[str, ...]:
     """The words of a sentence."""
+    if not isinstance(sentence, Iterable):
+        raise TypeError(f"{name} must be a string or a list of words, got {sentence!r}")
     words = tuple(sentence.split()) if isinstance(sentence, str) else tuple(sentence)
     for word in words:
         if not isinstance(word, str):

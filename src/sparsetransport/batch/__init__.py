@@ -26,14 +26,14 @@ def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:
     Parameters
     ----------
     problems : iterable
-        Each a `Problem`, a cost matrix, or a tuple ``(C, a)`` or ``(C, a, b)``. Stacked arrays are such iterables:
-        ``C`` of shape (N, m, n) alone, or ``zip(C, a, b)``.
+        Each a `Problem`, a cost matrix, or a tuple or list ``(C, a)`` or ``(C, a, b)``. Stacked arrays are such
+        iterables: ``C`` of shape (N, m, n) alone, or ``zip(C, a, b)``.
     budget : int, Matroid, None or a function, optional
         One for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side has
         points. It is called once or more for a shape; a ValueError or TypeError of it is one of the problem, any other
         error ends the batch.
     kernels, unbalanced, reg
-        As in `solve`, for those that are no `Problem` yet.
+        As in `solve`, for costs and masses; a `Problem` has its own, and is refused where these are given too.
     n_jobs : int, optional
         Threads; -1 for all cores. None: one, or what ``joblib.parallel_config`` says, which may be a cluster.
     progress : bool
@@ -115,6 +115,8 @@ def _chunks(problems: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
     """Problems in lists of similar work, each with the index of its first."""
     first, chunk, pairs = 0, [], 0
     for item in problems:
+        if isinstance(item, list) and item and getattr(item[0], "ndim", 1) == 2:
+            item = tuple(item)  # costs and masses, not the rows of a matrix
         chunk.append(item)
         pairs += _pairs(item)
         if len(chunk) == CHUNK or pairs >= CHUNK_PAIRS:

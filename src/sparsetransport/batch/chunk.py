@@ -36,6 +36,7 @@ def _new_turn() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_turn)
 
+_DEFAULTS = {"kernels": None, "unbalanced": "auto", "reg": 0.0}
 Budget = int | Matroid | None | Callable[[int, int], int | Matroid | None]
 
 
@@ -131,12 +132,22 @@ def _fits(mass: Any, size: int) -> bool:
 def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:
     """A problem as the user gave it, and what turns arrays into the user's kind."""
     if isinstance(item, Problem):
+        _refuse_geometry(geometry)
         return item, _checks.as_numpy
     if not isinstance(item, tuple):
         item = (item,)
     if not 1 <= len(item) <= 3:
         raise TypeError(f"a problem must be a Problem, a cost matrix or a tuple (C, a, b), got a tuple of {len(item)}")
     return Problem.from_matrices(*item, **geometry), _checks.same_kind(*item)
+
+
+def _refuse_geometry(geometry: dict[str, Any]) -> None:
+    """See that nothing was asked for that a `Problem` has settled already."""
+    for name, value in geometry.items():
+        if not isinstance(value, str | float | int | None) or value != _DEFAULTS[name]:
+            raise TypeError(
+                f"{name} is settled in a Problem: build it with what it should be, got {name}={value!r} too"
+            )
 
 
 class _Budgets:

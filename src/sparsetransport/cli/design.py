@@ -200,17 +200,24 @@ def _print(network: Design, seconds: float) -> None:
         table.add_row(*cells, style="bold" if name == "this design" else None)
     console = Console()
     console.print(table)
+    moved = float(train.expected_flows.sum())
     worst = int(train.profits.argmin())
     lines = {
         "scenarios": f"{len(train.profits)}; profit from {train.profits[worst]:.6g} to {train.profits.max():.6g}",
         "capacity used": f"{100.0 * float(train.weights @ train.utilisation):.1f} % expected, "
         f"{100.0 * train.utilisation.min():.1f} % at the least",
-        "demand unmet": f"{train.expected_unmet:.6g} expected, {train.unmet.sum(axis=1).max():.6g} at the most",
-        "capacity idle": f"{train.expected_idle:.6g} expected, {train.idle.sum(axis=1).max():.6g} at the most",
+        "demand unmet": _range(train.expected_unmet, train.unmet, moved),
+        "capacity idle": _range(train.expected_idle, train.idle, moved),
         "time": duration(seconds),
     }
     for name, text in lines.items():
         console.print(f"{name}: {text}", highlight=False, soft_wrap=True)
+
+
+def _range(expected: float, every: Floats, moved: float) -> str:
+    """What is left over, expected and in the worst scenario; nothing, where it is the rounding of what is moved."""
+    left = [0.0 if one <= 1e-9 * moved else one for one in (expected, float(every.sum(axis=1).max()))]
+    return f"{left[0]:.6g} expected, {left[1]:.6g} at the most"
 
 
 def _share(value: float, whole: float) -> str:

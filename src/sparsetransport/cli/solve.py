@@ -25,7 +25,7 @@ from ..options import METHODS
 from ..outer.loop import Callback, Step
 from ..result import Result
 from . import reading, writing
-from .console import Debug, duration, errors, in_background, plain_errors, whole_file
+from .console import Debug, duration, errors, figure, in_background, plain_errors, share, whole_file
 from .inputs import Inputs, build, read_inputs
 
 BOUNDS = {"none": None, "cheap": False, "tight": True}
@@ -85,7 +85,10 @@ def solve(
     plot: Annotated[Path | None, typer.Option(help="A picture: .png, .pdf or .svg.", rich_help_panel=OUTPUT)] = None,
     debug: Debug = False,
 ) -> None:
-    """A plan between the points of two files, or for a matrix of costs, within a budget of links."""
+    """A plan between the points of two files, or for a matrix of costs, within a budget of links.
+
+    Masses are soft: a plan may miss them. A large --unbalanced makes them hold (docs/guide.md has more on that).
+    """
     with plain_errors(debug):
         given = [path for path in (source, target, cost_matrix, a, b) if path is not None]
         _check_outputs(out, plot, given)
@@ -263,9 +266,8 @@ def _print_summary(result: Result, details: dict[str, Any]) -> None:
     weights = " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"]))
     lines = {"entries": f"{len(result.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
     if details["lower_bound"] is not None:
-        share = 100.0 * details["relative_gap"]
         lines["lower bound"] = f"{details['lower_bound']:.6g}"
-        lines["gap"] = f"{details['gap']:.2g} ({share:.2g} % of the objective)"
+        lines["gap"] = f"{figure(details['gap'])} ({share(details['relative_gap'])} of the objective)"
     lines |= {
         "mass moved": f"{details['moved']:.6g} of {details['to_send']:.6g}"
         + (

@@ -40,7 +40,8 @@ class _Radial:
         if isinstance(self.sigma2, str):
             _checks.choice("sigma2", self.sigma2, _RULES)
         else:
-            _checks.number("sigma2", self.sigma2, positive=True)
+            sigma2 = _checks.number("sigma2", self.sigma2, positive=True)
+            object.__setattr__(self, "sigma2", sigma2)  # the dataclass is frozen
 
     def bandwidth(self, points: Floats) -> float:
         """The squared bandwidth: ``sigma2``, or the median or mean of the squared distances between the points."""

@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = 256
 COPIED_UP_TO = 1 << 26  # bytes of a cost matrix
+_STRICT = 1e-8  # of the largest entry: how far off a Gram matrix in double precision may be
 SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
 
@@ -126,16 +127,19 @@ class Gram:
 
     @classmethod
     def dense(cls, name: str, matrix: Any, size: int) -> "Gram":
-        """From a matrix: symmetric and positive semi-definite up to rounding."""
+        """From a matrix: symmetric and positive semi-definite up to rounding in the precision that it was given in."""
         array = _checks.real_array(name, matrix, ndim=2)
         if array.shape != (size, size):
             raise ValueError(f"{name} must have shape ({size}, {size}), got {array.shape}")
-        scale = float(np.abs(array).max())
+        slack = max(_STRICT, gram_rounding(size, _checks.rounding(matrix))) * float(np.abs(array).max())
         lopsided = float(np.abs(array - array.T).max())
-        if lopsided > 1e-8 * scale:
-            raise ValueError(f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from their mirror")
-        array = 0.5 * (array + array.T) if lopsided > 0.0 else array
-        _require_semidefinite(name, array, scale)
+        if lopsided > slack:
+            raise ValueError(
+                f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from their mirror: "
+                "compute it in float64, or take the mean of it and its transpose"
+            )
+        array = 0.5 * (array + array.T)  # a copy, too: the user's array may change before a proof is asked for
+        array = _semidefinite(name, array, slack)
         return cls(_entries.DENSE, size, matrix=array)
 
     @classmethod
@@ -189,21 +193,35 @@ class Gram:
         return float(self.block(np.array([0]), np.array([0]))[0, 0])
 
 
-def _require_semidefinite(name: str, matrix: Floats, scale: float) -> None:
-    """Try a Cholesky factor of the matrix plus rounding; the eigenvalues are asked only when it fails."""
-    slack = 1e-8 * scale + np.finfo(np.float64).tiny
+def gram_rounding(size: int, eps: float) -> float:
+    """What rounding may do to a Gram matrix of floats with this relative spacing, as a share of its largest entry."""
+    return min(4.0 * size * eps, 0.1)  # in half precision, too, a matrix far from a kernel's is none
+
+
+def _semidefinite(name: str, matrix: Floats, slack: float) -> Floats:
+    """The matrix, if its eigenvalues are not negative up to the slack; raised by what low precision took from them."""
+    # A Cholesky factor is much cheaper than the eigenvalues, which are asked only when there is none.
+    strict = min(slack, _STRICT * float(np.abs(matrix).max())) + np.finfo(np.float64).tiny
     try:
-        np.linalg.cholesky(matrix + slack * np.eye(len(matrix)))
+        np.linalg.cholesky(matrix + strict * np.eye(len(matrix)))
     except np.linalg.LinAlgError:
         smallest = float(np.linalg.eigvalsh(matrix)[0])
-        if smallest < -slack:
+        if smallest < -max(slack, strict):
             raise ValueError(
-                f"{name} must be positive semi-definite, got a smallest eigenvalue of {smallest:.3g}"
+                f"{name} must be positive semi-definite, got a smallest eigenvalue of {smallest:.3g}: if that is "
+                "rounding, compute it in float64 or add as much to its diagonal"
             ) from None
+        if smallest < -strict:  # convex all the same, or no bound would hold
+            return matrix - smallest * np.eye(len(matrix))
+    return matrix
 
 
 def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, lazy: bool = False) -> Gram:
-    """A Gram matrix from a matrix, or from a kernel (an object or a name) and the points."""
+    """A Gram matrix from a matrix, or from a kernel (an object or a name) and the points; one that is made stays."""
+    if isinstance(value, Gram):
+        if value.size != size:
+            raise ValueError(f"{name} must be for {size} points, got one for {value.size}")
+        return value
     if isinstance(value, int | float) or value is None:
         raise TypeError(f"{name} must be a kernel, its name or a Gram matrix, got {value!r}")
     if not isinstance(value, str | Delta | _Radial):

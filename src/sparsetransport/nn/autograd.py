@@ -3,13 +3,16 @@
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from .. import _checks
 from ..api import solve_problem
 from ..geometry.kernels import Delta
+from ..geometry.matrices import gram_rounding
 from ..matroids import Matroid
-from ..problem import Problem
+from ..problem import Problem, weights_of
 from ..result import Result
 
 _THREADS = 8
@@ -58,8 +61,8 @@ def sparse_transport(
         Masses; those without leading dimensions serve the whole batch. Uniform with total one by default.
     kernels : Gram matrix, `Delta`, or a pair of them, optional
         Tensors of shape (..., m, m) and (..., n, n); their gradient is symmetric. `Delta` by default. For the Gram
-        matrix of points, through which gradients reach them, see `gram_matrix`. One below double precision gets a
-        ridge of the size of its rounding, which might have made it indefinite.
+        matrix of points, through which gradients reach them, see `gram_matrix`. One below double precision is made
+        symmetric and gets a ridge of the size of its rounding, which might have made it indefinite.
     unbalanced : float, pair of floats, or "auto"
         λ. The value that "auto" finds is held fixed.
     reg : float
@@ -100,11 +103,20 @@ def solve_tensors(
     """As `sparse_transport`, and the results behind it; ``start`` may be a list with one start for every problem."""
     sides = _Sides.of(C, a, b, kernels)
     given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
+    weights_of(given["unbalanced"])
+    _checks.number("reg", given["reg"], positive=False)
     many = len(sides.cost)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
 
     def solve_one(which: int) -> tuple[Problem, Result]:
-        problem = Problem.from_matrices(*(_numpy(x, which) for x in sides[:3]), kernels=sides.kernels(which), **given)
+        arrays = [_numpy(x, which) for x in sides[:3]]
+        try:
+            problem = Problem.from_matrices(*arrays, kernels=sides.kernels(which), **given)
+        except ValueError as error:
+            if C.ndim == 2:
+                raise
+            place = ", ".join(str(int(k)) for k in np.unravel_index(which, C.shape[:-2]))
+            raise ValueError(f"problem {place} of the batch: {error}") from None
         return problem, solve_problem(problem, start=starts[which], **options)
 
     if many == 1:
@@ -166,7 +178,7 @@ class _Sides(NamedTuple):
             dtype = torch.promote_types(dtype, part.dtype)
             double = part.to("cpu", torch.float64)
             if len(shape) == 2:
-                double = double + _ridge(part)
+                double = _mirrored(double, part.dtype) + _ridge(part)
             ready.append(double.reshape(-1, *shape) if lead else double)
         return cls(_ready(C, C.shape[-2:]), ready[0], ready[1], ready[2], ready[3], dtype)
 
@@ -195,6 +207,16 @@ def _gram(kernel: Any) -> Tensor | None:
             "SparseTransportLoss takes points"
         )
     return kernel
+
+
+def _mirrored(gram: Tensor, given: torch.dtype) -> Tensor:
+    """Each Gram matrix made symmetric, if it is so up to the rounding of the precision that it was given in."""
+    if given == torch.float64 or not given.is_floating_point:
+        return gram
+    off = (gram - gram.mT).detach().abs().amax((-2, -1), keepdim=True)
+    largest = gram.detach().abs().amax((-2, -1), keepdim=True)
+    rounding = gram_rounding(gram.shape[-1], torch.finfo(given).eps) * largest
+    return torch.where(off <= rounding, 0.5 * (gram + gram.mT), gram)
 
 
 def _ridge(gram: Tensor) -> Tensor:

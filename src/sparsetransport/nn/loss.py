@@ -29,7 +29,9 @@ class SparseTransportLoss(torch.nn.Module):
     kernel : kernel, name, rule, or a pair of them
         What marginal errors are measured with. A bandwidth that a rule finds is held fixed in the gradient.
     unbalanced : float, pair of floats, or "auto"
-        λ.
+        λ; 1 by default, where ``solve`` has "auto". That would look at the points of each call, so that the loss would
+        be another function in every step of a training. Masses are soft, and 1 may be little for your data: the λ
+        that "auto" finds for typical points, ``Problem.from_points(x, y).unbalanced``, is a good one to begin with.
     reg : float
         λ₂.
     cost : {"sqeuclidean", "euclidean", "cosine"}

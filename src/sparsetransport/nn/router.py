@@ -351,8 +351,9 @@ class SparseTransportRouter(TransportRouter):
         Returns
         -------
         Assignment
-            ``experts`` and ``mass`` of shape (n, k), best first, and ``prices`` of shape (m,), in units of the largest
-            probability.
+            ``experts`` and ``mass`` of shape (..., k), and ``prices`` of shape (m,), in units of the largest
+            probability. A token's experts come best first by what it gains there, its probability less what the
+            expert's load costs; their masses need not be in that order.
         """
         probabilities = self._checked(logits).float().softmax(1)
         tokens = None if features is None else self._features(features, logits)
@@ -360,7 +361,9 @@ class SparseTransportRouter(TransportRouter):
             raise ValueError(f"features must be given for kernel={self.kernel}, got None; kernel=Delta() needs none")
         gram = None if tokens is None else gram_matrix(self.kernel, tokens.float())
         values, sides = probabilities / probabilities.amax(), self.capacities(probabilities)
-        return assign(values, *sides, gram, _order(probabilities, tokens), self.setting)
+        found = assign(values, *sides, gram, _order(probabilities, tokens), self.setting)
+        shape = (*logits.shape[:-1], self.k)
+        return found._replace(experts=found.experts.reshape(shape), mass=found.mass.reshape(shape))
 
 
 def _order(probabilities: Tensor, features: Tensor | None) -> Tensor:

@@ -50,6 +50,8 @@ def plot_path(
     >>> ax.get_xlabel()
     'entries of the plan'
     """
+    if not isinstance(result, Result):
+        raise TypeError(f"result must be a Result, which has a path, got {type(result).__name__}")
     path = result.path
     if not len(path):
         raise ValueError(f"result must have a path to draw, got {result!r}")
