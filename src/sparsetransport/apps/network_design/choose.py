@@ -16,6 +16,7 @@ from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain
 from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
+from .exchange import exchange_links
 
 Ints = NDArray[np.int64]
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
@@ -168,6 +169,15 @@ class _Task(NamedTuple):
         """What links earn in the training scenarios."""
         return best_use(links, self.rates, self.capacity, self.demand, self.weights)
 
+    def exchange(self, earned: Evaluation) -> Evaluation:
+        """Links exchanged for others that earn more in the training scenarios, if the linear program agrees."""
+        limits = self.budget.limits(self.rates.shape)
+        links = exchange_links(earned, self.rates, self.capacity, self.demand, self.allowed, limits, len(self.fixed))
+        if np.array_equal(links, earned.links):
+            return earned
+        score = self.score(links)
+        return score if score.expected > earned.expected else earned
+
 
 def design(
     profit: Any,
@@ -252,9 +262,13 @@ def design(
         score = task.score(exchanged.links)
         if score.expected > earned.expected:
             chosen, earned = exchanged, score
-    every = _fill(task, chosen, options)
-    if len(every) > len(chosen.links):
+        earned = task.exchange(earned)
+    every = _fill(task, earned.links, options)
+    if len(every) > len(earned.links):
         earned = task.score(every)
+        if polish:
+            earned = task.exchange(earned)
+    every = earned.links
     return Design(
         every,
         len(task.fixed),
@@ -289,12 +303,12 @@ def _choose(task: _Task, options: dict[str, Any]) -> tuple[SharedResult, Evaluat
     return best
 
 
-def _fill(task: _Task, chosen: SharedResult, options: dict[str, Any]) -> Ints:
+def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:
     """The links, and if the scenarios have no use for all that may be built, more for scenarios that vary more."""
-    if len(chosen.links) >= task.links or not task.allowed.any():
-        return chosen.links
+    if len(chosen) >= task.links or not task.allowed.any():
+        return chosen
     problems = task.problems(STRENGTHS[-1], scaled=task.lopsided, stretch=STRETCH)
-    return solve_shared(problems, task.budget, fixed=chosen.links, polish=False, **options).links
+    return solve_shared(problems, task.budget, fixed=chosen, polish=False, **options).links
 
 
 def _task(
