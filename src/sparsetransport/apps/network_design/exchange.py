@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..._checks import Floats
 from ...matroids import Limits
 from .evaluation import Evaluation
-from .rerouting import best_entry, insert, optimal, withdraw
+from .rerouting import best_bounds, best_entry, insert, price, withdraw
 
 Ints = NDArray[np.int64]
 LEAST = 1e-10  # a rise of the expected profit, as a share of it, that is worth an exchange
@@ -124,32 +124,40 @@ class _Search:
         np.add.at(self.served.T, self.links[:, 1], self.flows.T)
         for mass, most in ((self.used, capacities), (self.served, demands)):
             np.copyto(mass, most, where=most - mass <= tiny[:, None])
+        self.low = np.zeros((len(flows), capacities.shape[1] + demands.shape[1]))
+        self.high = self.low.copy()
         for s in range(len(flows)):
-            if not optimal(self.arcs, self._scenario(s)):
-                for mass in (self.flows[s], self.used[s], self.served[s]):
-                    mass[:] = 0.0
-                self.arcs[3][:] = False
-                for slot in range(len(self.links)):
-                    self.left -= insert(self.arcs, self._scenario(s), slot)[1]
-            self.left -= 4 * (len(self.links) + capacities.shape[1] + demands.shape[1])
+            best, work = price(self.arcs, self._scenario(s), self.low[s], self.high[s])
+            self.left -= work
+            if not best:
+                self._build(s)
             if self.left <= 0:
-                self.arcs[3][:] = True
                 return
+
+    def _build(self, s: int) -> None:
+        """The best flow of a scenario from nothing, where any prices do that no link gains at."""
+        for mass in (self.flows[s], self.used[s], self.served[s], self.low[s]):
+            mass[:] = 0.0
+        self.arcs[3][:] = False
+        for slot in range(len(self.links)):
+            self.left -= insert(self.arcs, self._scenario(s), self.low[s], slot)[1]
+        self.left -= price(self.arcs, self._scenario(s), self.low[s], self.high[s])[1]
 
     def _scenario(self, s: int) -> Any:
         capacities, demands, _, tiny = self.market
         return self.flows[s], self.used[s], self.served[s], capacities[s], demands[s], float(tiny[s])
+
+    @property
+    def _state(self) -> Any:
+        return self.flows, self.used, self.served, self.low, self.high
 
     def _look(self) -> None:
         """Which links might earn anything: those that would on top of all the others, for more links never earn less."""
         outside = self.allowed.copy()
         outside[self.links[:, 0], self.links[:, 1]] = False
         rows, cols = np.nonzero(outside)
-        self.candidates = rows, cols, self.rates[rows, cols]
-        anywhere = np.ones(len(self.room[0]), np.int64), np.ones(len(self.room[1]), np.int64)
-        state = self.flows, self.used, self.served
-        *_, work, bounds = best_entry(self.arcs, state, self.market, -1, self.candidates, anywhere, np.inf, self.left)
-        self.left -= work
+        bounds = best_bounds(self.market, self.low, self.high, (rows, cols, self.rates[rows, cols]))
+        self.left -= len(rows) * len(self.flows) // 4
         keep = bounds > self.least
         self.candidates = rows[keep], cols[keep], self.rates[rows, cols][keep]
 
@@ -158,18 +166,16 @@ class _Search:
         rows, cols, _ = self.candidates
         if not len(rows):
             return False
-        state = self.flows, self.used, self.served
-        place, _, work, _ = best_entry(
-            self.arcs, state, self.market, slot, self.candidates, self.room, self.least, self.left
+        place, work = best_entry(
+            self.arcs, self._state, self.market, slot, self.candidates, self.room, self.least, self.left
         )
         self.left -= work
         if place < 0:
             return False
-        for s in range(len(self.flows)):
-            if slot >= 0:
-                withdraw(self.arcs, self._scenario(s), slot)
         new = np.array([rows[place], cols[place]])
         if slot >= 0:
+            for s in range(len(self.flows)):
+                withdraw(self.arcs, self._scenario(s), self.low[s], slot)
             self.links[slot] = new
         else:
             slot = len(self.links)
@@ -178,6 +184,7 @@ class _Search:
         self._index()
         for s in range(len(self.flows)):
             self.arcs[3][slot] = False
-            self.left -= 2 * insert(self.arcs, self._scenario(s), slot)[1]
+            self.left -= 2 * insert(self.arcs, self._scenario(s), self.low[s], slot)[1]
+            self.left -= price(self.arcs, self._scenario(s), self.low[s], self.high[s])[1]
         self._look()
         return True
