@@ -13,9 +13,15 @@ from .rerouting import best_bounds, best_entry, insert, price, withdraw
 Ints = NDArray[np.int64]
 LEAST = 1e-10  # a rise of the expected profit, as a share of it, that is worth an exchange
 DUST = 1e-12  # masses, as a share of the largest of their scenario, that count as none
-WORK = 20_000_000  # arcs looked at before the search is given up, some tenths of a second
-SMALL = 20_000  # plants times products times scenarios up to which it may take `PATIENT` times as long
-PATIENT = 100
+WORK = 3_000  # arcs looked at, for each link and scenario, before the search is given up, some 50 ns each
+MOST = 30_000_000  # and in all
+SMALL = 20_000  # plants times products times scenarios up to which this many arcs may be looked at:
+PATIENT = 2_000_000_000
+
+
+def is_small(rates: Floats, demand: Floats) -> bool:
+    """Is the search to go on until no exchange helps?"""
+    return rates.size * len(demand) <= SMALL
 
 
 def exchange_links(
@@ -75,7 +81,7 @@ class _Search:
         tiny = DUST * np.maximum(capacities.max(axis=1), demands.max(axis=1))
         self.market = capacities, demands, earned.weights, tiny
         self.least = LEAST * earned.expected / best
-        self.left = WORK * (PATIENT if rates.size * len(demand) <= SMALL else 1)
+        self.left = PATIENT if is_small(rates, demand) else min(WORK * earned.flows.size, MOST)
         self._index()
         self._flow(earned.flows)
 

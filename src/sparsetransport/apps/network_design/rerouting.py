@@ -392,6 +392,7 @@ def best_entry(
                     break
         if reach > gain:
             best, gain = c, reach
+            break
     if slot >= 0:
         links[3][slot] = True
     return best, work
