@@ -158,7 +158,7 @@ class _Search:
         return self.flows, self.used, self.served, self.low, self.high
 
     def _look(self) -> None:
-        """Which links might earn anything: those that would on top of all the others, for more links never earn less."""
+        """Which links might earn anything: those that would on top of all, for more links never earn less."""
         outside = self.allowed.copy()
         outside[self.links[:, 0], self.links[:, 1]] = False
         rows, cols = np.nonzero(outside)

@@ -262,7 +262,7 @@ def _prices(links: Any, scenario: Any, search: Any, low: Any, high: Any) -> tupl
 
 
 @small_kernel
-def _bound(low: Any, high: Any, i: int, product: int, rate: float, most: float) -> float:
+def _bound(low: Any, high: Any, i: int, product: int, rate: float, most: float) -> Any:
     """No link gains more in a scenario than its reduced profit, at any prices, times the most that it can carry."""
     return max(min(rate - low[i] - low[product], rate - high[i] - high[product]), 0.0) * most
 
