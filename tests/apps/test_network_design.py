@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sparsetransport import PerRow, Uniform
 from sparsetransport.apps.network_design import dedicated, design, draw, evaluate, long_chain
 
 
@@ -228,3 +229,139 @@ def test_a_design_prints_in_one_line():
     earned, other = f"{network.expected_profit:.4g}", f"{network.held_out.expected:.4g}"
     assert repr(network) == f"Design(7 of 5x5 links, expected profit {earned}, {other} held out)"
     assert repr(network.training) == f"Evaluation(7 links, 8 scenarios, expected profit {earned})"
+
+
+def written_out(links, profit, supply, demand, weights):
+    """The expected profit by one linear program over all scenarios."""
+    from scipy.optimize import linprog
+    from scipy.sparse import block_diag
+
+    rows, cols = np.array(sorted(links)).T
+    ends = np.vstack([np.arange(len(supply))[:, None] == rows, np.arange(demand.shape[1])[:, None] == cols])
+    limits = np.concatenate([np.concatenate([supply, one]) for one in demand])
+    shares = np.asarray(weights) / np.sum(weights)
+    costs = np.concatenate([-share * profit[rows, cols] for share in shares])
+    return -linprog(costs, block_diag([ends.astype(float)] * len(demand), format="csr"), limits).fun
+
+
+EXCHANGES = [
+    {},
+    {"weights": True},
+    {"fixed": [(0, 1), (2, 2)]},
+    {"fixed": [(1, 1)], "count_fixed": False, "weights": True},
+    {"forbidden": [(0, 0), (1, 2), (2, 3), (3, 1)]},
+    {"max_per_plant": 2, "max_per_product": [2, 1, 2, 3, 2]},
+]
+
+
+@pytest.mark.parametrize("options", EXCHANGES, ids=lambda options: "+".join(options) or "plain")
+@pytest.mark.parametrize("seed", [0, 1])
+def test_no_exchange_of_one_link_earns_more(options, seed):
+    rng = np.random.default_rng(seed)
+    profit, supply = rng.uniform(1.0, 9.0, (4, 5)), rng.uniform(50.0, 150.0, 4)
+    demand, weights = rng.uniform(10.0, 120.0, (4, 5)), np.ones(4)
+    if "weights" in options:
+        weights = rng.random(4) + 0.1
+        options = options | {"weights": weights}
+    network = design(profit, supply, demand, 7, **options)
+    ours = list(map(tuple, network.links.tolist()))
+    earned = written_out(ours, profit, supply, demand, weights)
+    assert network.expected_profit == pytest.approx(earned, rel=1e-9)
+    fixed = options.get("fixed", [])
+    assert ours[: len(fixed)] == fixed
+    assert len(ours) == 7 + len(fixed) * (not options.get("count_fixed", True))
+    banned = set(options.get("forbidden", []))
+    assert not banned & set(ours)
+    rows, cols = options.get("max_per_plant", 5), np.broadcast_to(options.get("max_per_product", 4), 5)
+    checked = 0
+    for out in ours[len(fixed) :]:
+        for pair in np.ndindex(4, 5):
+            new = [link for link in ours if link != out] + [pair]
+            if pair in ours or pair in banned or np.bincount([i for i, _ in new]).max() > rows:
+                continue
+            if (np.bincount([j for _, j in new], minlength=5) > cols).any():
+                continue
+            checked += 1
+            assert written_out(new, profit, supply, demand, weights) <= earned * (1.0 + 1e-9), (out, pair)
+    assert checked >= 20
+
+
+def test_small_designs_are_nearly_the_best_of_all():
+    """Against all networks with as many links."""
+    from itertools import combinations
+
+    shares = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        profit, supply = rng.uniform(1.0, 9.0, (3, 3)), rng.uniform(50.0, 150.0, 3)
+        demand, weights = rng.uniform(10.0, 120.0, (3, 3)), rng.random(3) + 0.1
+        network = design(profit, supply, demand, 4, weights=weights)
+        every = combinations(np.ndindex(3, 3), 4)
+        best = max(written_out(links, profit, supply, demand, weights) for links in every)
+        shares.append(network.expected_profit / best)
+    assert max(shares) <= 1.0 + 1e-9
+    assert sum(share > 0.99 for share in shares) >= 5
+    assert min(shares) > 0.95
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+def test_exchanges_do_not_depend_on_units(scale):
+    profit, supply, demand, _ = market(6, 7, z=4)
+    plain = design(profit, supply, demand, 11)
+    other = design(profit / scale, scale * supply, scale * demand, 11)
+    assert other.expected_profit == pytest.approx(plain.expected_profit, rel=1e-9)
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_rerouted_flows_are_those_of_the_linear_program(monkeypatch, few):
+    """The search's own flows after exchanges and additions, begun with flows of HiGHS or, ``few``, with none."""
+    from sparsetransport.apps.network_design import exchange
+
+    rng = np.random.default_rng(3)
+    profit, supply = rng.uniform(0.5, 1.5, (8, 9)), rng.uniform(0.0, 2.0, 8).round(1)
+    demand = rng.uniform(0.0, 2.0, (5, 9)).round(1)
+    supply[0] = demand[2, 3] = 0.0
+    links = np.array([(i, i) for i in range(8)] + [(0, 8), (1, 8), (4, 3)])
+    limits = (Uniform(14) & PerRow(3)).limits((8, 9))
+    if few:
+        monkeypatch.setattr(exchange, "price", refuses_first(exchange.price))
+    earned = evaluate(links, profit, supply, demand)
+    search = exchange._Search(earned, profit, supply, demand, profit > 0.6, limits, 2)
+    assert search.flows @ profit[links[:, 0], links[:, 1]] == pytest.approx(earned.profits)
+    found = search.run()
+    assert search.left > 0
+    assert len(found) == 14
+    assert found[:2].tolist() == links[:2].tolist()
+    assert np.bincount(found[:, 0]).max() <= 3
+    truth = evaluate(found, profit, supply, demand)
+    assert truth.expected > earned.expected
+    np.testing.assert_allclose(search.flows @ profit[found[:, 0], found[:, 1]], truth.profits, rtol=1e-9)
+    for mass, axis, most in ((search.used, 0, supply), (search.served, 1, demand)):
+        sums = np.array([np.bincount(found[:, axis], flow, mass.shape[1]) for flow in search.flows])
+        np.testing.assert_allclose(sums, mass, atol=1e-9)
+        assert (sums <= most + 1e-9).all()
+
+
+def refuses_first(price):
+    """Prices that say of every scenario's first flow that it is not the best."""
+    seen = set()
+
+    def refusing(arcs, scenario, low, high):
+        best, work = price(arcs, scenario, low, high)
+        first = low.ctypes.data not in seen
+        seen.add(low.ctypes.data)
+        return best and not first, work
+
+    return refusing
+
+
+def test_without_work_left_nothing_is_exchanged(monkeypatch):
+    from sparsetransport.apps.network_design import exchange
+
+    profit, supply, demand, _ = market(6, 6, z=4)
+    earned = evaluate([(i, j) for i in range(2) for j in range(3)], profit, supply, demand)
+    limits = Uniform(6).limits((6, 6))
+    arguments = profit, supply, demand, np.ones((6, 6), bool), limits, 0
+    assert evaluate(exchange.exchange_links(earned, *arguments), profit, supply, demand).expected > earned.expected
+    monkeypatch.setattr(exchange, "PATIENT", 1)
+    assert exchange.exchange_links(earned, *arguments).tolist() == earned.links.tolist()

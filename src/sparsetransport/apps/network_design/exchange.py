@@ -1,0 +1,196 @@
+"""Exchange single links of a network for others while its expected profit rises."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._checks import Floats
+from ...matroids import Limits
+from .evaluation import Evaluation
+from .rerouting import best_bounds, best_entry, insert, price, withdraw
+
+Ints = NDArray[np.int64]
+LEAST = 1e-10  # a rise of the expected profit, as a share of it, that is worth an exchange
+DUST = 1e-12  # masses, as a share of the largest of their scenario, that count as none
+WORK = 3_000  # arcs looked at, for each link and scenario, before the search is given up, some 50 ns each
+MOST = 30_000_000  # and in all
+SMALL = 20_000  # plants times products times scenarios up to which this many arcs may be looked at:
+PATIENT = 2_000_000_000
+
+
+def is_small(rates: Floats, demand: Floats) -> bool:
+    """Is the search to go on until no exchange helps?"""
+    return rates.size * len(demand) <= SMALL
+
+
+def exchange_links(
+    earned: Evaluation,
+    rates: Floats,
+    capacity: Floats,
+    demand: Floats,
+    allowed: NDArray[np.bool_],
+    limits: Limits,
+    fixed: int,
+) -> Ints:
+    """Links of which none can be exchanged for another, or added, that earn more in the scenarios.
+
+    Parameters
+    ----------
+    earned : Evaluation
+        The links to begin with, the fixed ones first, and their flows.
+    rates, capacity, demand
+        Profits, capacities and the scenarios of ``earned``.
+    allowed : bool array of shape (m, n)
+        Which links may be built.
+    limits : Limits
+        How many links there may be, in all and of each plant and product.
+    fixed : int
+        How many links must stay.
+
+    Returns
+    -------
+    int array of shape (k, 2)
+        A link that came for another has its place, one that came on top is at the end. The links of ``earned`` if
+        nothing earns more.
+    """
+    if not len(earned.links) or earned.expected <= 0.0:
+        return earned.links
+    return _Search(earned, rates, capacity, demand, allowed, limits, fixed).run()
+
+
+class _Search:
+    """A network with the best flow of every scenario, and how much work there is left to do."""
+
+    def __init__(
+        self,
+        earned: Evaluation,
+        rates: Floats,
+        capacity: Floats,
+        demand: Floats,
+        allowed: NDArray[np.bool_],
+        limits: Limits,
+        fixed: int,
+    ) -> None:
+        self.links, self.limits, self.fixed = earned.links.copy(), limits, fixed
+        best = float(rates[allowed].max())
+        self.rates = np.maximum(rates / best, -1.0)  # as `evaluate` has them
+        self.allowed = allowed & (rates > 0.0)
+        capacities = np.minimum(capacity, demand.sum(axis=1)[:, None])
+        demands = np.minimum(demand, capacity.sum())
+        tiny = DUST * np.maximum(capacities.max(axis=1), demands.max(axis=1))
+        self.market = capacities, demands, earned.weights, tiny
+        self.least = LEAST * earned.expected / best
+        self.left = PATIENT if is_small(rates, demand) else min(WORK * earned.flows.size, MOST)
+        self._index()
+        self._flow(earned.flows)
+
+    def run(self) -> Ints:
+        """Add links and exchange them, those that earn least first, until a whole round changes nothing."""
+        if self.left <= 0:
+            return self.links
+        self._look()
+        changed = True
+        while changed and self.left > 0:
+            changed = False
+            while self.left > 0 and len(self.links) < self.limits.total and self._improve(-1):
+                changed = True
+            carried = self.market[2] @ self.flows * self.arcs[2]
+            for slot in (self.fixed + np.argsort(carried[self.fixed :], kind="stable")).tolist():
+                if self.left <= 0:
+                    break
+                changed |= self._improve(slot)
+        return self.links
+
+    def _index(self) -> None:
+        """The links by plant and by product."""
+        rows, cols = np.ascontiguousarray(self.links.T)
+        m, n = self.rates.shape
+        self.arcs: Any = (
+            rows,
+            cols,
+            self.rates[rows, cols],
+            np.ones(len(rows), bool),
+            np.searchsorted(np.sort(rows), np.arange(m + 1)),
+            np.argsort(rows, kind="stable"),
+            np.searchsorted(np.sort(cols), np.arange(n + 1)),
+            np.argsort(cols, kind="stable"),
+        )
+        self.room = (
+            self.limits.rows - np.bincount(rows, minlength=m),
+            self.limits.cols - np.bincount(cols, minlength=n),
+        )
+
+    def _flow(self, flows: Floats) -> None:
+        """The best flow of every scenario: a given one, or made link by link where that is not quite the best."""
+        capacities, demands, _, tiny = self.market
+        self.flows = np.where(flows > tiny[:, None], flows, 0.0)
+        self.used, self.served = np.zeros_like(capacities), np.zeros_like(demands)
+        np.add.at(self.used.T, self.links[:, 0], self.flows.T)
+        np.add.at(self.served.T, self.links[:, 1], self.flows.T)
+        for mass, most in ((self.used, capacities), (self.served, demands)):
+            np.copyto(mass, most, where=most - mass <= tiny[:, None])
+        self.low = np.zeros((len(flows), capacities.shape[1] + demands.shape[1]))
+        self.high = self.low.copy()
+        for s in range(len(flows)):
+            best, work = price(self.arcs, self._scenario(s), self.low[s], self.high[s])
+            self.left -= work
+            if not best:
+                self._build(s)
+            if self.left <= 0:
+                return
+
+    def _build(self, s: int) -> None:
+        """The best flow of a scenario from nothing, where any prices do that no link gains at."""
+        for mass in (self.flows[s], self.used[s], self.served[s], self.low[s]):
+            mass[:] = 0.0
+        self.arcs[3][:] = False
+        for slot in range(len(self.links)):
+            self.left -= insert(self.arcs, self._scenario(s), self.low[s], slot)[1]
+        self.left -= price(self.arcs, self._scenario(s), self.low[s], self.high[s])[1]
+
+    def _scenario(self, s: int) -> Any:
+        capacities, demands, _, tiny = self.market
+        return self.flows[s], self.used[s], self.served[s], capacities[s], demands[s], float(tiny[s])
+
+    @property
+    def _state(self) -> Any:
+        return self.flows, self.used, self.served, self.low, self.high
+
+    def _look(self) -> None:
+        """Which links might earn anything: those that would on top of all, for more links never earn less."""
+        outside = self.allowed.copy()
+        outside[self.links[:, 0], self.links[:, 1]] = False
+        rows, cols = np.nonzero(outside)
+        bounds = best_bounds(self.market, self.low, self.high, (rows, cols, self.rates[rows, cols]))
+        self.left -= len(rows) * len(self.flows) // 4
+        keep = bounds > self.least
+        self.candidates = rows[keep], cols[keep], self.rates[rows, cols][keep]
+
+    def _improve(self, slot: int) -> bool:
+        """Put the best candidate into the place of a link, or on top of all for -1, if that earns more."""
+        rows, cols, _ = self.candidates
+        if not len(rows):
+            return False
+        place, work = best_entry(
+            self.arcs, self._state, self.market, slot, self.candidates, self.room, self.least, self.left
+        )
+        self.left -= work
+        if place < 0:
+            return False
+        new = np.array([rows[place], cols[place]])
+        if slot >= 0:
+            for s in range(len(self.flows)):
+                withdraw(self.arcs, self._scenario(s), self.low[s], slot)
+            self.links[slot] = new
+        else:
+            slot = len(self.links)
+            self.links = np.vstack([self.links, new])
+            self.flows = np.hstack([self.flows, np.zeros((len(self.flows), 1))])
+        self._index()
+        for s in range(len(self.flows)):
+            self.arcs[3][slot] = False
+            self.left -= 2 * insert(self.arcs, self._scenario(s), self.low[s], slot)[1]
+            self.left -= price(self.arcs, self._scenario(s), self.low[s], self.high[s])[1]
+        self._look()
+        return True
