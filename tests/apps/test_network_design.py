@@ -286,6 +286,17 @@ def test_no_exchange_of_one_link_earns_more(options, seed):
     assert checked >= 20
 
 
+def test_where_links_were_exchanged_those_that_earn_most_come_first():
+    rng = np.random.default_rng(0)
+    profit, demand = rng.random((10, 10)), rng.random((8, 10))
+    network = design(profit, np.full(10, 0.5), demand, 16, fixed=[(9, 9)])
+    plain = design(profit, np.full(10, 0.5), demand, 16, fixed=[(9, 9)], polish=False)
+    assert network.training.expected > plain.training.expected
+    carried = network.training.expected_flows * profit[tuple(network.links.T)]
+    assert network.links[0].tolist() == [9, 9]
+    assert (np.diff(carried[1:]) <= 1e-12).all()
+
+
 def test_small_designs_are_nearly_the_best_of_all():
     """Against all networks with as many links."""
     from itertools import combinations

@@ -41,8 +41,8 @@ class Design:
     Attributes
     ----------
     links : int array of shape (k, 2)
-        Plant and product of every link, in order of choice; those that were there already come first. One that came
-        in exchange has the place of the one that it replaced.
+        Plant and product of every link, in order of choice; those that were there already come first. Where links
+        were exchanged for profit no choice came first, and the ones that carry most of it do.
     fixed : int
         How many were there already.
     training : Evaluation
@@ -319,7 +319,15 @@ def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evalu
         score = start if np.array_equal(links, start.links) else task.score(links)
         if score.expected > best.expected * (1.0 + 1e-9 * (start is not earned)):
             best = score
-    return best
+    return best if best is earned else _by_profit(task, best)
+
+
+def _by_profit(task: _Task, earned: Evaluation) -> Evaluation:
+    """The same network, its links in order of the profit that they carry; fixed ones stay in front."""
+    carried = earned.expected_flows * task.rates[tuple(earned.links.T)]
+    carried[: len(task.fixed)] = np.inf
+    order = np.argsort(-carried, kind="stable")
+    return replace(earned, links=earned.links[order], flows=earned.flows[:, order])
 
 
 def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:
