@@ -69,6 +69,7 @@ ARRAYS = {
         r"problem.*ndarray.*Problem\.from_matrices",
         lambda: st.solve_support(C, [(0, 0)]),
     ),
+    "guarantee of costs": (TypeError, r"problem must be a Problem, got list", lambda: st.guarantee([[1.0]])),
     "a of another length": (ValueError, r"\ba\b.*\b2\b.*\b3\b", lambda: st.solve(C, [1.0, 1.0, 1.0])),
     "b of another length": (ValueError, r"\bb\b.*\b3\b.*\b2\b", lambda: st.solve(C, None, [1.0, 1.0])),
     "a negative": (ValueError, r"\ba\b.*-0\.5.*\b1\b", lambda: st.solve(C, [1.0, -0.5])),

@@ -20,7 +20,7 @@ from .outer.engine import Engine
 from .outer.exchange import exchange
 from .outer.loop import Callback, Outcome, Record, Rule, maximise
 from .outer.omp import OMP
-from .problem import Problem
+from .problem import Problem, require_problem
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
@@ -211,14 +211,8 @@ def solve_problem(problem: Problem, **options: Any) -> Result:
     >>> st.solve_problem(problem, budget=st.PerColumn(1)).rows
     array([0, 1])
     """
-    _require_problem(problem, "call solve for an array of costs")
+    require_problem(problem, "call solve for an array of costs")
     return _solve(problem, Options.checked(**options), _checks.as_numpy)
-
-
-def _require_problem(problem: Any, cure: str) -> None:
-    """See that this is one, or say what to do."""
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: {cure}")
 
 
 def _solve(problem: Problem, options: Options, give: Any) -> Result:
@@ -485,7 +479,7 @@ def solve_support(problem: Problem, pairs: Any) -> Result:
     >>> st.solve_support(problem, [(0, 0), (1, 1)]).mass
     array([0.5, 0.5])
     """
-    _require_problem(problem, "make one with Problem.from_matrices from an array of costs")
+    require_problem(problem)
     links = as_pairs("pairs", pairs, "a Result or a list of pairs of ints")
     _checks.inside("pairs", links, problem.shape)
     support = np.array(links, np.int64).reshape(-1, 2)

@@ -23,7 +23,7 @@ from ._checks import Floats
 from ._jit import kernel
 from .geometry.matrices import Gram
 from .matroids import Limits, Matroid, Uniform, as_matroid
-from .problem import Problem
+from .problem import Problem, require_problem
 
 Ints = NDArray[np.int64]
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
@@ -310,6 +310,7 @@ def guarantee(
     >>> round(st.guarantee(problem, "omp"), 3), round(st.guarantee(problem, "residual"), 3)
     (0.393, 0.111)
     """
+    require_problem(problem)
     known = {"omp": 0, "greedy": 0, "stochastic": 1, "residual": 2, "residual-greedy": 2}
     kind = _checks.choice("method", method, known)
     if not 0.0 < _checks.number("eps", eps, positive=True) < 1.0:

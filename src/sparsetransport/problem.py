@@ -217,6 +217,12 @@ def _sums(index: Ints, mass: Floats, size: int) -> Floats:
     return np.bincount(index, mass, size).astype(np.float64, copy=False)
 
 
+def require_problem(problem: Any, cure: str = "make one with Problem.from_matrices from an array of costs") -> None:
+    """See that this is one, or say what to do."""
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: {cure}")
+
+
 def weights_of(unbalanced: Any) -> tuple[float, float] | None:
     """The weights of the two marginals; None for "auto"."""
     if isinstance(unbalanced, str):
