@@ -66,7 +66,7 @@ class TestArraysThatChange:
     """Proofs come later; by then the caller's arrays may hold something else."""
 
     @staticmethod
-    def check(results, values):
+    def assert_proofs_hold(results, values):
         for result, value in zip(results, values, strict=True):
             assert result.certify().lower_bound <= value * (1.0 + 1e-9)
             assert result.certify().relative_gap < 0.2
@@ -78,14 +78,14 @@ class TestArraysThatChange:
         for scale in (1.0, 20.0):
             buffer[:] = scale * rng.random((6, 6))
             results.append(st.solve(buffer, budget=8, reg=0.1))
-        self.check(results, [result.value for result in results])
+        self.assert_proofs_hold(results, [result.value for result in results])
 
     def test_in_a_batch(self):
         C = np.random.default_rng(1).random((4, 6, 6))
         results = st.solve_batch(C, budget=8, reg=0.1)
         values = [result.value for result in results]
         C *= 20.0
-        self.check(results, values)
+        self.assert_proofs_hold(results, values)
 
     @pytest.mark.parametrize("lazy", [False, True])
     def test_points(self, lazy):
@@ -94,7 +94,7 @@ class TestArraysThatChange:
         result = st.solve_sample(X, Y, budget=12, reg=1.0, lazy=lazy)
         value = result.value
         X *= 20.0
-        self.check([result], [value])
+        self.assert_proofs_hold([result], [value])
 
     def test_gram_matrices(self):
         rng = np.random.default_rng(3)
@@ -102,4 +102,4 @@ class TestArraysThatChange:
         result = st.solve(rng.random((6, 6)), kernels=gram, budget=8, reg=0.1)
         value = result.value
         gram *= 20.0
-        self.check([result], [value])
+        self.assert_proofs_hold([result], [value])

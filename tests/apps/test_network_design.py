@@ -337,7 +337,7 @@ def test_rerouted_flows_are_those_of_the_linear_program(monkeypatch, few):
     if few:
         monkeypatch.setattr(exchange, "price", refuses_first(exchange.price))
     earned = evaluate(links, profit, supply, demand)
-    search = exchange._Search(earned, profit, supply, demand, profit > 0.6, limits, 2)
+    search = exchange._Search(earned, exchange.Choice(profit, supply, demand, profit > 0.6, limits, 2))
     assert search.flows @ profit[links[:, 0], links[:, 1]] == pytest.approx(earned.profits)
     found = search.run()
     assert search.left > 0
@@ -372,7 +372,7 @@ def test_without_work_left_nothing_is_exchanged(monkeypatch):
     profit, supply, demand, _ = market(6, 6, z=4)
     earned = evaluate([(i, j) for i in range(2) for j in range(3)], profit, supply, demand)
     limits = Uniform(6).limits((6, 6))
-    arguments = profit, supply, demand, np.ones((6, 6), bool), limits, 0
-    assert evaluate(exchange.exchange_links(earned, *arguments), profit, supply, demand).expected > earned.expected
+    choice = exchange.Choice(profit, supply, demand, np.ones((6, 6), bool), limits, 0)
+    assert evaluate(exchange.exchange_links(earned, choice), profit, supply, demand).expected > earned.expected
     monkeypatch.setattr(exchange, "PATIENT", 1)
-    assert exchange.exchange_links(earned, *arguments).tolist() == earned.links.tolist()
+    assert exchange.exchange_links(earned, choice).tolist() == earned.links.tolist()

@@ -172,7 +172,7 @@ def _check_outputs(out: Path | None, plot: Path | None, given: list[Path]) -> No
 
 
 def _write(file: TextIO, network: Design, inputs: Inputs) -> None:
-    """A line for every link in order of choice."""
+    """A line for every link."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["order", "plant", "product", "expected_flow", "profit", "fixed"])
     flows = network.training.expected_flows

@@ -16,7 +16,7 @@ from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain
 from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
-from .exchange import exchange_links, is_small
+from .exchange import Choice, exchange_links, is_small
 
 Ints = NDArray[np.int64]
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
@@ -98,7 +98,7 @@ class Design:
         return train, best_use(chosen, rates, capacity, self._held_out, scenario_weights(None, len(self._held_out)))
 
     def curve(self, points: int = 20) -> tuple[Ints, Floats, Floats | None]:
-        """Expected profit against the number of links: the first so many, in order of choice.
+        """Expected profit against the number of links: the first so many of ``links``.
 
         Returns
         -------
@@ -308,14 +308,15 @@ def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evalu
 
     Where that takes no time the exchanges also begin with the other networks that were tried.
     """
-    limits, best = task.budget.limits(task.rates.shape), earned
-    seen: set[bytes] = set()
+    limits = task.budget.limits(task.rates.shape)
+    choice = Choice(task.rates, task.capacity, task.demand, task.allowed, limits, len(task.fixed))
+    best, seen = earned, set[bytes]()
     for start in [earned, *(tried if is_small(task.rates, task.demand) else [])]:
         key = np.unique(start.links, axis=0).tobytes()
         if key in seen:
             continue
         seen.add(key)
-        links = exchange_links(start, task.rates, task.capacity, task.demand, task.allowed, limits, len(task.fixed))
+        links = exchange_links(start, choice)
         score = start if np.array_equal(links, start.links) else task.score(links)
         if score.expected > best.expected * (1.0 + 1e-9 * (start is not earned)):
             best = score

@@ -1,6 +1,6 @@
 """Exchange single links of a network for others while its expected profit rises."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,29 +24,25 @@ def is_small(rates: Floats, demand: Floats) -> bool:
     return rates.size * len(demand) <= SMALL
 
 
-def exchange_links(
-    earned: Evaluation,
-    rates: Floats,
-    capacity: Floats,
-    demand: Floats,
-    allowed: NDArray[np.bool_],
-    limits: Limits,
-    fixed: int,
-) -> Ints:
+class Choice(NamedTuple):
+    """What links are chosen for, and from."""
+
+    rates: Floats  # (m, n) profits
+    capacity: Floats  # (m,)
+    demand: Floats  # (scenarios, n)
+    allowed: NDArray[np.bool_]  # (m, n) which may be built
+    limits: Limits  # how many, in all and of each plant and product
+    fixed: int  # how many must stay
+
+
+def exchange_links(earned: Evaluation, choice: Choice) -> Ints:
     """Links of which none can be exchanged for another, or added, that earn more in the scenarios.
 
     Parameters
     ----------
     earned : Evaluation
         The links to begin with, the fixed ones first, and their flows.
-    rates, capacity, demand
-        Profits, capacities and the scenarios of ``earned``.
-    allowed : bool array of shape (m, n)
-        Which links may be built.
-    limits : Limits
-        How many links there may be, in all and of each plant and product.
-    fixed : int
-        How many links must stay.
+    choice : Choice
 
     Returns
     -------
@@ -56,23 +52,15 @@ def exchange_links(
     """
     if not len(earned.links) or earned.expected <= 0.0:
         return earned.links
-    return _Search(earned, rates, capacity, demand, allowed, limits, fixed).run()
+    return _Search(earned, choice).run()
 
 
 class _Search:
     """A network with the best flow of every scenario, and how much work there is left to do."""
 
-    def __init__(
-        self,
-        earned: Evaluation,
-        rates: Floats,
-        capacity: Floats,
-        demand: Floats,
-        allowed: NDArray[np.bool_],
-        limits: Limits,
-        fixed: int,
-    ) -> None:
-        self.links, self.limits, self.fixed = earned.links.copy(), limits, fixed
+    def __init__(self, earned: Evaluation, choice: Choice) -> None:
+        rates, capacity, demand, allowed, self.limits, self.fixed = choice
+        self.links = earned.links.copy()
         best = float(rates[allowed].max())
         self.rates = np.maximum(rates / best, -1.0)  # as `evaluate` has them
         self.allowed = allowed & (rates > 0.0)

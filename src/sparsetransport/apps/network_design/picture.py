@@ -101,7 +101,7 @@ def draw_curve(ax: "Axes", network: Design, *, points: int = 20) -> None:
         ax.axhline(test_full.expected, color=ORANGE, linewidth=1.0, linestyle=":", label="full flexibility, held out")
     share = 100.0 * train[-1] / train_full.expected if train_full.expected > 0.0 else 100.0
     ax.set_title(f"{share:.1f} % of the profit of {len(train_full.links):,} links", fontsize=10.5, loc="left")
-    ax.set(xlabel="links, in order of choice", ylabel="expected profit", xlim=(0, None), ylim=(0, None))
+    ax.set(xlabel="links, in their order", ylabel="expected profit", xlim=(0, None), ylim=(0, None))
     ax.locator_params(axis="x", integer=True)
     ax.grid(color="0.92")
     ax.spines[["top", "right"]].set_visible(False)
