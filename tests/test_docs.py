@@ -90,14 +90,14 @@ def test_every_public_name_is_in_the_reference(module):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example_runs(example, tmp_path, monkeypatch):
-    matplotlib = pytest.importorskip("matplotlib")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     runpy.run_path(str(example), run_name="__main__")
     pictures = list(tmp_path.glob("*.png"))
     assert pictures, "an example leaves a picture"
     assert all(picture.stat().st_size > 5_000 for picture in pictures)
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 def test_the_pages_have_code_and_the_examples_exist():

@@ -97,6 +97,21 @@ def test_kernels_mean_the_same_without_the_compiler():
     assert len(plain.stdout.splitlines()) == 4
 
 
+COMPILE = """
+import numpy as np
+from sparsetransport.inner import _cholesky
+for dtype in (np.float64, np.float32):
+    _cholesky.forward(np.eye(2, dtype=dtype), 2, np.ones(2, dtype))
+"""
+
+
+def test_the_log_says_once_that_kernels_compile(tmp_path):
+    """A solve that takes a minute for once should say why; one that loads its machine code says nothing."""
+    first, second = _python(COMPILE, NUMBA_CACHE_DIR=str(tmp_path)), _python(COMPILE, NUMBA_CACHE_DIR=str(tmp_path))
+    assert first.stderr.count("sparsetransport compiles") == 1
+    assert second.stderr == ""
+
+
 def test_warnings_have_one_family():
     """Everything we warn about can be caught by one class."""
     assert issubclass(st.ConvergenceWarning, st.SparseTransportWarning)

@@ -5,12 +5,13 @@ Kernels release the GIL, so that threads over problems are plain Python threads,
 off, because ``+inf`` marks a forbidden pair.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
 import numba.extending
-from numba.core import types
+from numba.core import event, types
 from numba.np.arrayobj import make_array
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -21,6 +22,26 @@ _OPTIONS: dict[str, Any] = {
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract"},
 }
+
+
+class _Notice(event.Listener):
+    """One line in the log when the first kernel of ours compiles: nobody should wonder for a minute what goes on."""
+
+    told = False
+
+    def on_start(self, started: Any) -> None:
+        """Say so, once a process; loading from disk is no such event."""
+        if not self.told and started.data["dispatcher"].py_func.__module__.startswith("sparsetransport."):
+            self.told = True
+            logging.getLogger("sparsetransport").warning(
+                "sparsetransport compiles, which takes up to a minute; the machine code is kept for the next time"
+            )
+
+    def on_end(self, _: Any) -> None:
+        """Nothing to say."""
+
+
+event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: _F) -> _F:

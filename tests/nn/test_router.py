@@ -289,6 +289,24 @@ class TestMixture:
         output, _ = nn.SparseMoE(experts, nn.SparseTransportRouter(M), gate)(torch.randn(20, 3, 2, 2))
         assert output.shape == (20, 2)
 
+    @pytest.mark.parametrize("training", [True, False])
+    def test_sequences_are_routed_as_one_batch(self, training):
+        torch.manual_seed(0)
+        experts = [torch.nn.Linear(7, 3) for _ in range(M)]
+        layer = nn.SparseMoE(experts, nn.SparseTransportRouter(M, 2), torch.nn.Linear(7, M)).train(training)
+        x = torch.randn(4, 6, 7)
+        output, routing = layer(x)
+        flat, of_flat = layer(x.flatten(0, 1))
+        assert output.shape == (4, 6, 3)
+        assert routing.load.tolist() == of_flat.load.tolist()
+        torch.testing.assert_close(output.flatten(0, 1), flat)
+
+    def test_tokens_that_were_not_routed(self):
+        layer = nn.SparseMoE([torch.nn.Linear(7, 3) for _ in range(M)], nn.TopKRouter(M), torch.nn.Linear(7, M))
+        routing = layer(torch.randn(4, 6, 7))[1]
+        with pytest.raises(ValueError, match=r"tokens must have shape \(4, 6, ...\), got \(24, 7\)"):
+            layer.combine(torch.randn(24, 7), routing)
+
     def test_as_many_experts_as_the_router_has(self):
         with pytest.raises(ValueError, match="experts must be as many as the router's 4, got 3"):
             nn.SparseMoE([torch.nn.Linear(2, 2)] * 3, nn.TopKRouter(4), torch.nn.Linear(2, 4))

@@ -1,5 +1,6 @@
 """The command ``sparsetransport``: one file a command, and beside them what they share."""
 
+import logging
 import os
 from typing import Annotated
 
@@ -21,6 +22,7 @@ app.command()(info.info)
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("MPLBACKEND", "agg")  # pictures go to files
+    logging.getLogger("sparsetransport").setLevel(logging.ERROR)  # that Numba compiles is for the progress bars to say
     with quiet_pipe():
         app()
 

@@ -39,25 +39,28 @@ class SparseMoE(torch.nn.Module):
         self.router, self.gate = router, gate
 
     def forward(self, tokens: Tensor, features: Tensor | None = None) -> tuple[Tensor, Routing]:
-        """The output for tokens of shape (n, ...), and what the router decided.
+        """The output for the tokens, and what the router decided.
 
-        ``features`` of shape (n, ...) are what the router's kernel compares; by default the tokens themselves.
+        Tokens have the leading dimensions of the gate's logits, such as (n, d) or (batch, length, d), and so do
+        ``features``, which the router tells tokens apart by; by default the tokens themselves. All tokens are routed
+        as one batch, so leave padding out: ``layer(tokens[mask])``.
         """
         routing = self.router(self.gate(tokens), tokens if features is None else features)
         return self.combine(tokens, routing), routing
 
     def combine(self, tokens: Tensor, routing: Routing) -> Tensor:
         """Send each expert its tokens and add up what comes back."""
-        if routing.experts.ndim != 2:
-            lead = tuple(routing.experts.shape[:-1])
-            raise ValueError(f"tokens must have one leading dimension, got {lead}: flatten(0, {len(lead) - 1}) them")
-        k = self.router.k
+        lead, k = routing.experts.shape[:-1], self.router.k
+        if tokens.shape[: len(lead)] != lead:
+            raise ValueError(f"tokens must have shape ({', '.join(map(str, lead))}, ...), got {tuple(tokens.shape)}")
+        flat = tokens.flatten(0, len(lead) - 1)
         order = routing.experts.flatten().argsort(stable=True)
         counts = routing.load.tolist()
         owner = order if k == 1 else order // k
-        sent = torch.split(tokens.index_select(0, owner), counts)
+        sent = torch.split(flat.index_select(0, owner), counts)
         answers = [expert(part) for expert, part in zip(self.experts, sent, strict=True) if len(part)]
         answer = torch.cat(answers)
         weight = routing.weights.flatten().index_select(0, order).to(answer.dtype)
         weighted = answer * weight.reshape(-1, *[1] * (answer.ndim - 1))
-        return weighted.new_zeros(len(tokens), *answer.shape[1:]).index_add(0, owner, weighted)
+        output = weighted.new_zeros(len(flat), *answer.shape[1:]).index_add(0, owner, weighted)
+        return output.reshape(*lead, *output.shape[1:])
