@@ -256,6 +256,43 @@ def test_normalized_costs_of_a_matrix_and_kernels_of_points(files):
     assert links(files / "p.csv") == links_of(st.solve(C / C.max(), kernels=kernels))
 
 
+@pytest.mark.parametrize("corner", ["", "plant"])
+def test_a_matrix_may_have_names_and_masses_go_by_them(folder, corner):
+    (folder / "c.csv").write_text(f"{corner},lyon,bari\nulm,0,9\nbrno,9,0\n")
+    (folder / "a.csv").write_text("plant,tons\nbrno,1\nulm,3\n")
+    (folder / "b.csv").write_text("3,1\n")
+    answer = invoke("--cost-matrix", "c.csv", "--a", "a.csv", "--b", "b.csv", "--budget", 2, "--out", "-")
+    assert answer.exit_code == 0, answer.stderr
+    lines = list(csv.DictReader(answer.stdout.splitlines()))
+    assert [(line["row_label"], line["column_label"]) for line in lines] == [("ulm", "lyon"), ("brno", "bari")]
+    assert [float(line["mass"]) for line in lines] == pytest.approx([3.0, 1.0])
+
+
+def test_names_of_a_matrix_may_be_numbers_below_an_empty_title(folder):
+    """What pandas writes of a table with an index."""
+    (folder / "c.csv").write_text(",p,q\n10,0,9\n20,inf,0\n")
+    answer = invoke("--cost-matrix", "c.csv", "--budget", 2, "--out", "-")
+    assert [line["row_label"] for line in csv.DictReader(answer.stdout.splitlines())] == ["10", "20"]
+
+
+@pytest.mark.parametrize(
+    ("costs", "masses", "sentence"),
+    [
+        (",p,q\nu,0,9\nv,9,0\n", "name,mass\nu,1\nw,1\n", "a.csv has no mass for 'v'"),
+        (",p,q\nu,0,9\nv,9,0\n", "name,mass\nu,1\nu,1\n", "a.csv has no mass for 'v'"),
+        (",p,q\nu,0,9\nu,9,0\n", "name,mass\nu,1\nw,1\n", "a.csv has names, and 'u' is the name of several rows"),
+        ("0,9\n9,0\n", "name,mass\nu,1\nv,1\n", "a.csv has names, and the rows have none to match"),
+        ("x,p,q\nu,0,9\n1,9,0\n", "1\n1\n", "c.csv, line 2, column 'x': 'u' is not a number"),
+        (",p,q\nu,0,9\nv,9,\n", "1\n1\n", "c.csv, line 3, column 'q': the cell is empty"),
+    ],
+)
+def test_names_that_do_not_match(folder, costs, masses, sentence):
+    (folder / "c.csv").write_text(costs)
+    (folder / "a.csv").write_text(masses)
+    answer = invoke("--cost-matrix", "c.csv", "--a", "a.csv", "--budget", 2)
+    assert (answer.exit_code, answer.stderr) == (2, f"Error: {sentence}\n")
+
+
 def test_the_tight_bound_is_not_below_the_cheap_one(files):
     bounds = []
     for bound in ("cheap", "tight"):
@@ -400,7 +437,7 @@ SENTENCES = [
     ("negative.csv negative.csv --mass-column mass --a three.npy", "--a and --mass-column both give the masses"),
     ("good.npy good.npy --a three.npy", "three.npy has 3 masses a, and there are 2 points"),
     ("--cost-matrix good.npy --b three.npy", "three.npy has 3 masses b, and there are 2 columns"),
-    ("good.npy good.npy --a good.npy", "good.npy must have one column of masses, it has 2"),
+    ("good.npy good.npy --a good.npy", "good.npy must have one column of masses, or names and masses, it has 2"),
     ("good.csv good.csv --cost-matrix good.npy", "good.npy has the shape (2, 2), and there are 1 and 1 points"),
     ("--cost-matrix minus.npy", "minus.npy, row 0 (counted from 0), column 2: -inf is not a finite number or inf"),
     ("--cost-matrix good.npy --columns x", "--columns needs the files of two point sets"),

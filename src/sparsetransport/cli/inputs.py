@@ -65,15 +65,18 @@ def read_inputs(
         for option, value in (("columns", columns), ("mass-column", mass_column), ("label-column", label_column)):
             if value is not None:
                 raise ValueError(f"--{option} needs the files of two point sets")
-    costs = None if files.costs is None else reading.read_matrix(files.costs, "C")
+    costs, labels = None, Labels(None, None)
+    if files.costs is not None:
+        costs, *names = reading.read_costs(files.costs, "C")
+        labels = Labels(*names)
     shape = _shape(points, costs, files.costs)
+    if label_column is not None and sides is not None:
+        labels = Labels(sides[0].labels, sides[1].labels)
     masses = []
     for k, path in enumerate((a, b)):
         column = None if sides is None else sides[k].mass
-        masses.append(
-            _masses("ab"[k], path, column, files.bundle, shape[k], "points" if sides else ("rows", "columns")[k])
-        )
-    labels = Labels(None, None) if sides is None else Labels(sides[0].labels, sides[1].labels)
+        what = "points" if sides else ("rows", "columns")[k]
+        masses.append(_masses("ab"[k], path, column, files.bundle, shape[k], what, labels[k]))
     return Inputs(shape, points, costs, masses[0], masses[1], labels)
 
 
@@ -123,17 +126,34 @@ def _shape(points: Pair | None, costs: Floats | None, file: Path | None) -> tupl
 
 
 def _masses(
-    key: str, path: Path | None, column: Floats | None, bundle: Path | None, size: int, what: str
+    key: str,
+    path: Path | None,
+    column: Floats | None,
+    bundle: Path | None,
+    size: int,
+    what: str,
+    labels: list[str] | None,
 ) -> Floats | None:
-    """The masses of one side: of its file, its column, or the file that holds everything."""
+    """The masses of one side: of its file, by name if that has names, its column, or the file that holds everything."""
     if path is None and column is None and bundle is not None and reading.holds(bundle, key):
         path = bundle
     if path is None:
         return column
-    mass = reading.read_masses(path, key)
+    mass, names = reading.read_masses(path, key)
     if len(mass) != size:
         raise ValueError(f"{path} has {len(mass)} masses {key}, and there are {size} {what}")
-    return mass
+    if names is None:
+        return mass
+    if labels is None:
+        raise ValueError(f"{path} has names, and the {what} have none to match")
+    twice = next((name for name in labels if labels.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{path} has names, and {twice!r} is the name of several {what}")
+    known = dict(zip(names, mass, strict=True))
+    for name in labels:
+        if name not in known:
+            raise ValueError(f"{path} has no mass for {name!r}")
+    return np.array([known[name] for name in labels])
 
 
 def build(inputs: Inputs, *, kernels: Any, cost: str | None, normalize: bool, unbalanced: Any, reg: float) -> Problem:

@@ -102,20 +102,34 @@ def read_points(
     )
 
 
-def read_matrix(path: Path, key: str) -> Floats:
-    """A matrix of costs; ``inf`` forbids a pair."""
+def read_costs(path: Path, key: str) -> tuple[Floats, list[str] | None, list[str] | None]:
+    """A matrix of costs, where ``inf`` forbids a pair, and the names of its rows and columns if the first has names."""
     table = read_table(path, key)
-    return table.numbers(range(len(table.columns)), infinite=True)
+    if not _starts_with_names(table):
+        return table.numbers(range(len(table.columns)), infinite=True), None, None
+    costs = table.numbers(range(1, len(table.columns)), infinite=True)
+    return costs, _text(table.columns[0]), None if table.names is None else table.names[1:]
 
 
-def read_masses(path: Path, key: str) -> Floats:
-    """A column or a row of masses."""
+def read_masses(path: Path, key: str) -> tuple[Floats, list[str] | None]:
+    """A column or a row of masses; or two columns, of names and masses."""
     table = read_table(path, key)
+    if len(table.columns) == 2 and _starts_with_names(table):
+        return _not_negative(table, 1), _text(table.columns[0])
     if len(table.columns) > 1 and len(table.columns[0]) == 1:
         table = Table(path, None, [table.numbers(range(len(table.columns)))[0]])
     if len(table.columns) > 1:
-        raise ValueError(f"{path} must have one column of masses, it has {len(table.columns)}")
-    return _not_negative(table, 0)
+        raise ValueError(f"{path} must have one column of masses, or names and masses, it has {len(table.columns)}")
+    return _not_negative(table, 0), None
+
+
+def _starts_with_names(table: Table) -> bool:
+    """Are there several columns and the first is of names: all text, or without a title where others have one?"""
+    first = table.columns[0]
+    if len(table.columns) < 2 or not (isinstance(first, list) or table.names):
+        return False
+    untitled = table.names is not None and not table.names[0]
+    return untitled or (isinstance(first, list) and not any(map(_is_number, first)))
 
 
 def holds(path: Path, *keys: str) -> list[str]:
