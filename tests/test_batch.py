@@ -217,6 +217,16 @@ def test_masses_that_overflow_are_left_to_solve():
     assert not result.converged
 
 
+def test_warnings_are_those_of_solve():
+    """Marginals that weigh so much that costs are lost: said once for each such problem, and for no other."""
+    costs = np.random.default_rng(0).random((3, 4, 3))
+    with pytest.warns(st.SparseTransportWarning, match="costs are lost in rounding") as caught:
+        several = st.solve_batch(costs, budget=3, unbalanced=1e12)
+    assert len(caught) == len(several) == 3
+    with pytest.warns(st.SparseTransportWarning, match="costs are lost in rounding"):
+        st.solve_batch([st.Problem.from_matrices(costs[0], unbalanced=1e12)], budget=3)
+
+
 def test_torch_in_torch_out():
     torch = pytest.importorskip("torch")
     C = torch.rand(3, 4, 5, dtype=torch.float64)
@@ -342,6 +352,9 @@ def test_an_objective_without_a_minimum_is_an_error_of_its_problem():
         ({"budget": -3}, "budget must be a positive int, got -3"),
         ({"method": "magic"}, "method must be one of"),
         ({"foo": 1}, "there is no option foo"),
+        ({"reg": -1.0}, "reg must be a number that is not negative, got -1.0"),
+        ({"unbalanced": 0.0}, "unbalanced must be a positive number, got 0.0"),
+        ({"max_iter": 5}, 'max_iter belongs to inner="apgd"'),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

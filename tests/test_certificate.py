@@ -202,6 +202,20 @@ def test_a_coarse_tolerance_makes_no_false_proofs(options):
         assert case.solve(budget=10, **options).lower_bound <= optimum + 1e-12 * case.constant()
 
 
+@pytest.mark.parametrize("tol", [0.1, 1e-2, 1e-3])
+def test_nor_does_it_where_costs_are_negative(tol):
+    """Masses and weights that are small beside the costs: a plan moves far more than there is, and so may others."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        cost, a, b = -rng.random((5, 4)), 0.01 * rng.random(5), 0.01 * rng.random(4)
+        optimum = st.solve(cost, a, b, unbalanced=0.01).value
+        for budget in (1, 3, None):
+            result = st.solve(cost, a, b, unbalanced=0.01, budget=budget, tol=tol)
+            assert result.lower_bound <= optimum + 1e-9 * abs(optimum)
+            if result.status is st.Status.OPTIMAL and budget is not None:
+                assert result.kkt <= tol
+
+
 def test_large_problems_have_true_bounds_too(monkeypatch):
     """λ₂ = 0 on a problem for which the pool is used: the bound is not above the optimum."""
     for seed in range(3):

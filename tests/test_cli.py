@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_written_to(lines, tmp_path):
     file.write_text("not a folder")
     answer = invoke("demo", "--out", str(file / "folder" if lines else file))
     assert answer.exit_code == 2
-    assert re.fullmatch(r"Error: cannot write .*: .*\n", answer.stderr)
+    assert re.fullmatch(r"Error: cannot open .*: .*\n", answer.stderr)
     assert str(file) in answer.stderr
     assert answer.stdout == ""
     assert file.read_text() == "not a folder"
@@ -204,7 +204,7 @@ def test_a_whole_file_follows_a_link_and_refuses_a_folder(tmp_path):
 @pytest.mark.parametrize(
     ("error", "message", "code"),
     [
-        (PermissionError(13, "Permission denied", "x.csv"), "cannot write x.csv: Permission denied", 2),
+        (PermissionError(13, "Permission denied", "x.csv"), "cannot open x.csv: Permission denied", 2),
         (ValueError("no"), "no", 2),
         (ImportError("plots need matplotlib"), "plots need matplotlib", 1),
         (MemoryError(), "not enough memory", 1),

@@ -103,8 +103,8 @@ def test_all_is_content_where_data_is_missing(fakes, monkeypatch):
         (["good", "--data", "gone"], 2, "--data gone is not a folder"),
         (["hungry"], 2, "this needs CIFAR-10: get it from somewhere"),
         (["broken"], 1, "RuntimeError: out of luck (--debug shows where)"),
-        (["good", "--out", "file/below"], 2, "cannot write"),
-        (["good", "--out", "file"], 2, "cannot write"),
+        (["good", "--out", "file/below"], 2, "cannot open"),
+        (["good", "--out", "file"], 2, "cannot open"),
     ],
 )
 def test_bad_input_ends_in_one_sentence_and_leaves_no_folder(arguments, code, sentence, fakes):

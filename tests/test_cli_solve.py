@@ -268,6 +268,11 @@ def test_a_matrix_may_have_names_and_masses_go_by_them(folder, corner):
     assert [float(line["mass"]) for line in lines] == pytest.approx([3.0, 1.0])
 
 
+def test_signs_in_quotes_separate_nothing(folder):
+    (folder / "x.csv").write_text('"lat;deg","lon\tdeg"\n0,0\n1,1\n')
+    assert invoke("x.csv", "x.csv", "--budget", 2).exit_code == 0
+
+
 def test_names_of_a_matrix_may_be_numbers_below_an_empty_title(folder):
     """What pandas writes of a table with an index."""
     (folder / "c.csv").write_text(",p,q\n10,0,9\n20,inf,0\n")

@@ -186,6 +186,20 @@ def test_budgets_are_equal_if_they_are_made_with_the_same():
     assert st.Uniform(3) != 3
 
 
+@pytest.mark.parametrize("kind", [st.PerColumn, st.PerRow])
+def test_capacities_are_those_at_the_making(kind):
+    """Whatever happens to the list later; and what is no capacity is refused at once."""
+    capacities = [1, 1, 2]
+    budget = kind(capacities)
+    capacities[:] = [3, 3, 3]
+    assert budget == kind((1, 1, 2)) != kind([3, 3, 3])
+    assert st.solve(np.ones((3, 3)), budget=budget, reg=1.0).rows.size == 4
+    with pytest.raises(TypeError, match=f"{kind.__name__} must be a positive int or a list of ints"):
+        kind([1.5, 2.0])
+    with pytest.raises(ValueError, match=f"{kind.__name__} must not be negative, got -1 at 1"):
+        kind([1, -1])
+
+
 def test_a_group_without_pairs_may_have_a_capacity():
     """Capacities of groups that no pair is in change nothing; those that are must be sound all the same."""
     labels = np.array([[0, 0, 1], [0, 0, 1]])

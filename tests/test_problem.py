@@ -144,3 +144,17 @@ def test_a_problem_prints_in_one_line():
     assert repr(lazy) == "Problem(40x40, kernels=RBF(sigma2='median'), unbalanced=1, reg=0)"
     given = st.Problem.from_matrices(np.ones((2, 2)), kernels=np.eye(2), unbalanced=1.0)
     assert repr(given) == "Problem(2x2, kernels=Gram matrix, unbalanced=1, reg=0)"
+
+
+def test_problems_are_compared_by_identity():
+    """They hold arrays; and so they can be looked for in lists and be keys."""
+    first, second = (st.Problem.from_matrices(np.ones((2, 2))) for _ in range(2))
+    assert first == first
+    assert first != second
+    assert {first: 1}[first] == 1
+    assert first.cost != second.cost
+
+
+def test_lazy_is_a_flag():
+    with pytest.raises(TypeError, match="lazy must be True or False, got 'no'"):
+        st.solve_sample(np.ones((2, 1)), np.ones((2, 1)), lazy="no")

@@ -33,6 +33,18 @@ def test_the_plan_in_all_its_forms(case):
     assert result.plan is result.plan
 
 
+def test_arrays_are_the_users_to_change(case):
+    """Normalised masses are the user's; the result keeps the plan that it proves something of."""
+    result = case.solve(budget=9)
+    before = result.sparse_plan.toarray()
+    mass = result.mass
+    mass /= mass.sum()
+    result.rows[:], result.sparse_plan.data[:], result.marginal_a[:], result.potential_b[:] = 0, 0.0, 0.0, 0.0
+    np.testing.assert_array_equal(result.sparse_plan.toarray(), before)
+    np.testing.assert_allclose(result.marginal_a, before.sum(1))
+    assert result.potential_b.any()
+
+
 def test_values_and_marginals_are_those_of_the_plan(case):
     """``value`` is U, ``value_linear`` is <C, γ>, the marginals are the sums."""
     result = case.solve(budget=9)

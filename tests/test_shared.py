@@ -276,6 +276,20 @@ def test_the_memory_of_the_cost_is_shared():
     assert len(shared_support.SharedSupport(apart(problems), np.full(5, 0.2), st.Uniform(3).limits((9, 8))).groups) == 5
 
 
+def test_weights_that_drown_the_costs_are_warned_of():
+    problems = [st.Problem.from_matrices(np.random.default_rng(0).random((4, 3)), unbalanced=w) for w in (1.0, 1e12)]
+    with pytest.warns(st.SparseTransportWarning, match="costs are lost in rounding"):
+        st.solve_shared(problems, budget=3)
+
+
+def test_its_links_are_a_start_for_one_problem():
+    problems = scenarios()
+    shared = st.solve_shared(problems, budget=5)
+    on_links = st.solve_support(problems[0], shared)
+    assert on_links.value == pytest.approx(shared.values[0])
+    assert st.solve_problem(problems[0], budget=5, start=shared).value <= on_links.value + 1e-12
+
+
 def test_an_objective_without_a_minimum_is_said_to_be_one():
     flat = np.zeros((2, 2))
     with pytest.raises(st.UnboundedError):
@@ -293,7 +307,7 @@ def test_an_objective_without_a_minimum_is_said_to_be_one():
         ({"weights": [1.0, 1.0, 0.0, 1.0]}, "weights must be positive, got 0.0 at 2"),
         ({"fixed": [(0, 99)]}, r"fixed must hold pairs of a plan of shape \(9, 8\), got \(0, 99\)"),
         ({"start": [(0.5, 1.0)]}, "start must be a list of pairs of ints"),
-        ({"n_jobs": 0}, "n_jobs must be a positive int, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be a number of workers, -1 for all cores, or None, got 0"),
         ({"callback": 3}, "callback must be callable, got 3"),
         ({"tol": -1.0}, "tol must be a positive number, got -1.0"),
     ],

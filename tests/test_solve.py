@@ -435,15 +435,17 @@ def test_everything_forbidden_is_the_empty_plan(method, budget, reg):
     assert result.lower_bound == pytest.approx(result.value)
 
 
+@pytest.mark.parametrize("reclaim", [True, False])
 @pytest.mark.parametrize("inner", ["active_set", "apgd"])
-def test_a_forbidden_pair_in_the_start_is_not_used(inner):
-    """Beginning with a forbidden pair does no harm."""
+def test_a_forbidden_pair_in_the_start_is_not_used(inner, reclaim):
+    """Beginning with a forbidden pair is beginning without it."""
     case = instance(0, 5, 5, "rbf", 0.1, (5.0, 5.0))
     case.C[0, 0] = np.inf
     for method in METHODS:
-        result = case.solve(budget=5, start=[(0, 0), (1, 1)], inner=inner, method=method, rng=0)
+        options = {"budget": 5, "inner": inner, "method": method, "reclaim": reclaim, "rng": 0}
+        result = case.solve(start=[(0, 0), (1, 1)], **options)
         assert (0, 0) not in support(result)
-        assert np.isfinite(result.value)
+        assert result.value == case.solve(start=[(1, 1)], **options).value
 
 
 # --- warm starts and callbacks ---------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 import importlib
 import math
 import numbers
+import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +21,14 @@ class SparseTransportWarning(UserWarning):
 
 class ConvergenceWarning(SparseTransportWarning):
     """A solver stopped before it converged."""
+
+
+def warn(message: str, category: type[SparseTransportWarning] = SparseTransportWarning) -> None:
+    """Warn at the line of the caller outside of the package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sparsetransport":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def to_numpy(value: Any) -> NDArray[Any]:
@@ -154,11 +164,27 @@ def _integer(name: str, value: Any, least: int, rule: str) -> int:
     return int(value)
 
 
+def jobs(n_jobs: Any) -> int | None:
+    """A number of workers as joblib counts them: -1 for all cores, -2 for all but one, None for the default."""
+    if n_jobs is None:
+        return None
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be a number of workers, -1 for all cores, or None, got {n_jobs!r}")
+    return int(n_jobs)
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False, and nothing that merely counts as such."""
     if not isinstance(value, bool | np.bool):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
+
+
+def function(name: str, value: Any) -> Any:
+    """Something to call, or None."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable, got {value!r}")
+    return value
 
 
 def choice(name: str, value: Any, known: dict[str, Any]) -> Any:

@@ -1,6 +1,5 @@
 """Solve a transport problem with a budget: the functions that users call."""
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -25,7 +24,8 @@ from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
-_ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
+_PROOF = 1e-13  # the tolerance of a plan that others are measured by
+ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
 _RESTARTS = 24  # random ones while a gap is open,
 _RESTART_UP_TO = 100_000  # pairs,
@@ -102,7 +102,7 @@ def solve(
     tol : float, optional
         A gradient below this share of the problem's scale counts as zero: 1e-13, or 1e-6 for "apgd".
     max_iter : int, optional
-        Limit of the inner solver; 1,000 for "apgd" by default.
+        Iterations of "apgd" a step; 1,000 by default. The active set ends by itself.
 
     Returns
     -------
@@ -223,7 +223,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
     if start.shape not in (None, problem.shape):
         raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
     _checks.inside("start", start.pairs, problem.shape)
-    _warn_of_rounding(problem)
+    warn_of_rounding(problem)
     exact = isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting
     if exact:
         outcome = _run(
@@ -251,7 +251,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
         if options.polish and outcome.status is not Status.STOPPED:
             outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
     prover = _Prover(problem, limits, tol)
-    if exact and outcome.status is Status.OPTIMAL:
+    if exact and outcome.status is Status.OPTIMAL and tol <= _PROOF:
         prover.full = outcome
     result = _result(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
@@ -259,15 +259,13 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
     return result
 
 
-def _warn_of_rounding(problem: Problem) -> None:
+def warn_of_rounding(problem: Problem) -> None:
     """Where marginal errors weigh so much that the costs are lost in the rounding of their sum."""
     mean = problem.cost.mean
-    if problem.scale * _ROUNDING > mean > 0.0:
-        warnings.warn(
+    if problem.scale * ROUNDING > mean > 0.0:
+        _checks.warn(
             f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
-            f"{problem.scale / mean:.1e} times as much): the plan may be far from optimal; take a smaller one",
-            _checks.SparseTransportWarning,
-            stacklevel=4,
+            f"{problem.scale / mean:.1e} times as much): the plan may be far from optimal; take a smaller one"
         )
 
 
@@ -361,7 +359,8 @@ class _Prover:
     @cached_property
     def full(self) -> Outcome:
         """The optimum without a budget."""
-        return _run(self.problem, no_limits(self.problem.shape), [], self.tol, polish=False, thorough=False)
+        tol = min(self.tol, _PROOF)  # what the user is content with is no proof
+        return _run(self.problem, no_limits(self.problem.shape), [], tol, polish=False, thorough=False)
 
     @cached_property
     def is_bounded(self) -> bool:
@@ -401,7 +400,8 @@ class _Prover:
         for first, block in problem.cost.blocks():
             rows = slice(first, first + len(block))
             steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
-        return problem.value(*self._full_plan) + steepest * float(problem.a.sum() + problem.b.sum())
+        most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())  # negative costs may move more than all
+        return problem.value(*self._full_plan) + steepest * most
 
     @property
     def _full_dual(self) -> tuple[Floats, Floats]:
@@ -424,11 +424,10 @@ def _result(outcome: Outcome, prover: _Prover, give: Any) -> Result:
     residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
     status = outcome.status if problem.cost.has_pairs else Status.ALL_FORBIDDEN
     converged = outcome.converged and residual <= max(_SMALL_RESIDUAL, prover.tol)
-    if not converged:
-        warnings.warn(
+    if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
+        _checks.warn(
             f"the inner solver stopped at a relative KKT residual of {residual:.2g}: raise max_iter or tol",
             _checks.ConvergenceWarning,
-            stacklevel=3,
         )
 
     return Result(

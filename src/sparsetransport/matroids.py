@@ -5,7 +5,6 @@ any other kind is a subclass of `Matroid` with one method.
 """
 
 import numbers
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -153,31 +152,34 @@ def free(limits: Limits, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDA
     return np.asarray(allowed)
 
 
-def _capacities(name: str, value: Any, count: int, largest: int, of: str, *, spare: bool = False) -> Ints:
-    """One capacity for all or one each; more than ``largest`` is clamped with a warning, spare ones are left out."""
+def _own(name: str, value: Any) -> int | tuple[int, ...]:
+    """One capacity or several, as numbers that nobody can change any more."""
     if np.ndim(value) == 0:
-        array = np.full(count, _checks.positive_int(name, value), np.int64)
-    else:
-        array = np.asarray(value)
-        if array.dtype.kind not in "iu" or array.ndim != 1:
-            raise TypeError(f"{name} must be a positive int or a list of {count} ints, got {value!r}")
-        if len(array) < count or (len(array) > count and not spare):
-            raise ValueError(f"{name} must have one capacity for each of the {count} {of}, got {len(array)}")
-        if array.min(initial=0) < 0:
-            raise ValueError(f"{name} must not be negative, got {array.min()} at {int(array.argmin())}")
-        array = array[:count].astype(np.int64)
+        return _checks.positive_int(name, value)
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu" or array.ndim != 1:
+        raise TypeError(f"{name} must be a positive int or a list of ints, got {value!r}")
+    if array.min(initial=0) < 0:
+        raise ValueError(f"{name} must not be negative, got {array.min()} at {int(array.argmin())}")
+    return tuple(array.tolist())
+
+
+def _shown(capacities: int | tuple[int, ...]) -> str:
+    return str(capacities if isinstance(capacities, int) else list(capacities))
+
+
+def _capacities(
+    name: str, value: int | tuple[int, ...], count: int, largest: int, of: str, *, spare: bool = False
+) -> Ints:
+    """One capacity for all or one each; more than ``largest`` is clamped with a warning, spare ones are left out."""
+    if isinstance(value, int):
+        value = (value,) * count
+    if len(value) < count or (len(value) > count and not spare):
+        raise ValueError(f"{name} must have one capacity for each of the {count} {of}, got {len(value)}")
+    array = np.array(value[:count], np.int64)
     if array.max(initial=0) > largest:
-        warnings.warn(
-            f"{name} = {int(array.max())} is more than there are pairs to count: clamped to {largest}",
-            _checks.SparseTransportWarning,
-            stacklevel=2,
-        )
+        _checks.warn(f"{name} = {int(array.max())} is more than there are pairs to count: clamped to {largest}")
     return np.minimum(array, largest)
-
-
-def _hashable(capacities: Any) -> Any:
-    """One capacity as it is, several as a tuple."""
-    return tuple(np.asarray(capacities).tolist()) if np.ndim(capacities) else capacities
 
 
 class Uniform(Counting):
@@ -220,21 +222,21 @@ class PerColumn(Counting):
     """
 
     def __init__(self, k: Any) -> None:
-        self.k: Any = k if np.ndim(k) else _checks.positive_int("PerColumn", k)
+        self.k = _own("PerColumn", k)
 
     def __repr__(self) -> str:
-        return f"PerColumn({self.k})"
+        return f"PerColumn({_shown(self.k)})"
 
     @property
     def _key(self) -> Any:
-        return _hashable(self.k)
+        return self.k
 
     def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0], "columns"))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """May ``pair`` be added to ``support``?"""
-        capacity = self.k[pair[1]] if np.ndim(self.k) else self.k
+        capacity = self.k if isinstance(self.k, int) else self.k[pair[1]]
         return bool(sum(held[1] == pair[1] for held in support) < capacity)
 
 
@@ -250,21 +252,21 @@ class PerRow(Counting):
     """
 
     def __init__(self, k: Any) -> None:
-        self.k: Any = k if np.ndim(k) else _checks.positive_int("PerRow", k)
+        self.k = _own("PerRow", k)
 
     def __repr__(self) -> str:
-        return f"PerRow({self.k})"
+        return f"PerRow({_shown(self.k)})"
 
     @property
     def _key(self) -> Any:
-        return _hashable(self.k)
+        return self.k
 
     def _limits(self, shape: Shape) -> Limits:
         return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1], "rows"))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """May ``pair`` be added to ``support``?"""
-        capacity = self.k[pair[0]] if np.ndim(self.k) else self.k
+        capacity = self.k if isinstance(self.k, int) else self.k[pair[0]]
         return bool(sum(held[0] == pair[0] for held in support) < capacity)
 
 
@@ -294,16 +296,16 @@ class Partition(Counting):
         if array.size and array.max() >= array.size:
             raise ValueError(f"labels must be below the number of pairs, {array.size}, got {array.max()}")
         self.labels = np.maximum(array.astype(np.int64), -1).astype(np.int32)
-        self.capacities = capacities
-        groups = int(self.labels.max(initial=-1)) + 1
-        self._caps = _capacities("capacities", capacities, groups, array.size, "groups that labels name", spare=True)
+        self.capacities = _own("capacities", capacities)
+        groups, of = int(self.labels.max(initial=-1)) + 1, "groups that labels name"
+        self._caps = _capacities("capacities", self.capacities, groups, array.size, of, spare=True)
 
     def __repr__(self) -> str:
-        return f"Partition({self.labels.shape[0]}x{self.labels.shape[1]} labels, {self.capacities})"
+        return f"Partition({self.labels.shape[0]}x{self.labels.shape[1]} labels, {_shown(self.capacities)})"
 
     @property
     def _key(self) -> Any:
-        return self.labels.shape, self.labels.tobytes(), _hashable(self._caps)
+        return self.labels.shape, self.labels.tobytes(), tuple(self._caps.tolist())
 
     def _limits(self, shape: Shape) -> Limits:
         if self.labels.shape != shape:

@@ -73,10 +73,10 @@ class Options(NamedTuple):
             raise TypeError(f"method must be a rule, got the class: make one with {rule.__name__}()")
         if not hasattr(rule, "select"):
             raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback must be callable, got {callback!r}")
         solver = _checks.choice("inner", inner, SOLVERS)
         exact = solver is ActiveSet
+        if exact and max_iter is not None:
+            raise ValueError('max_iter belongs to inner="apgd": the active set ends by itself')
         return cls(
             as_matroid(budget),
             rule,
@@ -85,7 +85,7 @@ class Options(NamedTuple):
             reclaim and exact if polish is None else _checks.flag("polish", polish),
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
             as_start(start),
-            callback,
+            _checks.function("callback", callback),
             np.random.default_rng(rng),
             (1e-13 if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
             None if max_iter is None else _checks.positive_int("max_iter", max_iter),
@@ -103,6 +103,7 @@ def as_start(start: Any) -> Start:
         return Start([])
     if isinstance(start, Result):
         return Start(as_pairs("start", start, _STARTS), start._parts.mass, start._parts.shape)
+    start = getattr(start, "links", start)  # of a shared result or a design
     start = start.toarray() if hasattr(start, "toarray") else start  # SciPy's sparse plans
     _checks.require_entries("start", start)
     array = _checks.to_numpy(start)
@@ -118,7 +119,7 @@ def as_start(start: Any) -> Start:
 
 
 def as_pairs(name: str, pairs: Any, rule: str) -> list[Pair]:
-    """Pairs as the user gave them, each once."""
+    """Pairs as the user gave them, each once: a list, or the links of a result."""
     if isinstance(pairs, Result):
         return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
-    return _checks.pairs(name, pairs, rule)
+    return _checks.pairs(name, getattr(pairs, "links", pairs), rule)

@@ -53,7 +53,7 @@ class Quadratic(Protocol):
         """The gradient at all pairs of some rows, as if without mass."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Problem:
     r"""Transport with soft marginals.
 
@@ -137,9 +137,7 @@ class Problem:
         x, y = (each.copy() for each in costs.points(X, Y))  # they may change before a proof is asked for
         _checks.flag("normalize_cost", normalize_cost)
         _checks.choice("cost", cost, costs.METRICS)
-        if lazy is None:
-            lazy = max(len(x), len(y)) ** 2 > LAZY_FROM
-        if lazy:
+        if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
             built = Cost.lazy(x, y, cost, normalize=normalize_cost)
         else:
             matrix = costs.cost_matrix(x, y, cost, normalize=normalize_cost)

@@ -149,6 +149,8 @@ class Parts(NamedTuple):
 class Result(Gap):
     """A sparse transport plan, its value and its proof. The names are those of POT's ``OTResult``.
 
+    Arrays are copies, but for ``plan``: what is done to them changes no result.
+
     Attributes
     ----------
     status : Status
@@ -190,17 +192,17 @@ class Result(Gap):
     @property
     def rows(self) -> Any:
         """The row of every entry of the plan."""
-        return self._give(self._parts.rows)
+        return self._give(self._parts.rows.copy())
 
     @property
     def cols(self) -> Any:
         """The column of every entry of the plan."""
-        return self._give(self._parts.cols)
+        return self._give(self._parts.cols.copy())
 
     @property
     def mass(self) -> Any:
         """The mass of every entry of the plan."""
-        return self._give(self._parts.mass)
+        return self._give(self._parts.mass.copy())
 
     @property
     def value(self) -> float:
@@ -218,7 +220,7 @@ class Result(Gap):
         import scipy.sparse
 
         parts = self._parts
-        return scipy.sparse.coo_array((parts.mass, (parts.rows, parts.cols)), shape=parts.shape)
+        return scipy.sparse.coo_array((parts.mass, (parts.rows, parts.cols)), shape=parts.shape, copy=True)
 
     @cached_property
     def plan(self) -> Any:
@@ -235,12 +237,12 @@ class Result(Gap):
     @property
     def marginal_a(self) -> Any:
         """Row sums of the plan."""
-        return self._give(self._parts.marginals[0])
+        return self._give(self._parts.marginals[0].copy())
 
     @property
     def marginal_b(self) -> Any:
         """Column sums of the plan."""
-        return self._give(self._parts.marginals[1])
+        return self._give(self._parts.marginals[1].copy())
 
     @property
     def potentials(self) -> tuple[Any, Any]:
@@ -250,12 +252,12 @@ class Result(Gap):
     @property
     def potential_a(self) -> Any:
         """Dual potential of the first side."""
-        return self._give(self._parts.potentials[0])
+        return self._give(self._parts.potentials[0].copy())
 
     @property
     def potential_b(self) -> Any:
         """Dual potential of the second side."""
-        return self._give(self._parts.potentials[1])
+        return self._give(self._parts.potentials[1].copy())
 
     @property
     def a_to_b(self) -> Any:
@@ -286,5 +288,5 @@ class Result(Gap):
     def certify(self) -> Certificate:
         """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too."""
         if True not in self._proofs:
-            self._proofs[True] = max(self._prove(True), self._prove(False), key=lambda proof: proof.lower_bound)
+            self._proofs[True] = self._prove(True)
         return self._proofs[True]

@@ -1,6 +1,5 @@
 """One set of links for many scenarios: `solve_shared` and what it gives back."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats
-from .api import _Prover, _result
+from .api import _Prover, _result, warn_of_rounding
 from .matroids import Counting, Limits, Matroid, Pair, as_matroid, free, no_limits
 from .options import as_pairs
 from .outer.loop import Callback, Outcome, Record, as_arrays
@@ -83,17 +82,14 @@ class SharedResult(Gap):
     @cached_property
     def plans(self) -> list[Result]:
         """The plan of every scenario as a `Result` of its own, with the links that have mass in it."""
-        with warnings.catch_warnings():
-            if self.status is Status.BASELINE:  # nobody expects its masses to be optimal for our objective
-                warnings.simplefilter("ignore", _checks.ConvergenceWarning)
-            return [
-                _result(
-                    Outcome(self.links[:, 0], self.links[:, 1], mass, self.status, (), Record(), True),
-                    prover,
-                    _checks.as_numpy,
-                )
-                for mass, prover in zip(self.mass, self._provers, strict=True)
-            ]
+        return [
+            _result(
+                Outcome(self.links[:, 0], self.links[:, 1], mass, self.status, (), Record(), True),
+                prover,
+                _checks.as_numpy,
+            )
+            for mass, prover in zip(self.mass, self._provers, strict=True)
+        ]
 
     @cached_property
     def values(self) -> Floats:
@@ -200,10 +196,10 @@ def solve_shared(
     for name, links in (("fixed", there), ("start", first)):
         _checks.inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
-    threads = cores() if n_jobs in (None, -1) else _checks.positive_int("n_jobs", n_jobs)
+    threads = cores() if (jobs := _checks.jobs(n_jobs)) is None else jobs if jobs > 0 else max(cores() + 1 + jobs, 1)
     _checks.flag("polish", polish)
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback must be callable, got {callback!r}")
+    _checks.function("callback", callback)
+    warn_of_rounding(max(scenarios, key=lambda one: one.scale / (one.cost.mean or np.inf)))
     engine = SharedSupport(
         scenarios,
         shares,
@@ -250,8 +246,7 @@ def _restricted(provers: list[_Prover], weights: Floats, rows: Ints, cols: Ints,
 
 def _named_pairs(name: str, pairs: Any) -> list[Pair]:
     """Pairs as the user gave them, each once."""
-    links = pairs.links if isinstance(pairs, SharedResult) else pairs
-    return as_pairs(name, [] if links is None else links, "a list of pairs of ints")
+    return as_pairs(name, [] if pairs is None else pairs, "a list of pairs of ints")
 
 
 def _checked_problems(problems: Sequence[Problem]) -> list[Problem]:

@@ -1,5 +1,7 @@
 """Networks for uncertain demand: what they earn, what they may not do, and how they compare with the classic ones."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -158,6 +160,37 @@ def test_weights_of_scenarios():
     equal = design(profit, supply, demand, 13)
     assert heavy.training.profits[0] >= equal.training.profits[0] - 1e-9
     assert heavy.expected_profit == pytest.approx(heavy.training.profits[0], rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_dedicated_networks_are_the_best_matchings_of_their_market(seed):
+    """Scenario weights count, and forbidden links are not matched to begin with: against all permutations."""
+    rng = np.random.default_rng(seed)
+    profit, supply, demand = rng.random((4, 4)), rng.random(4), rng.random((3, 4))
+    weights, allowed = np.array([0.01, 0.09, 0.9]), rng.random((4, 4)) < 0.6
+    worth = np.where(allowed, profit * np.minimum(supply[:, None], weights @ demand), 0.0)
+    best = max(sum(worth[i, j] for i, j in enumerate(order)) for order in itertools.permutations(range(4)))
+    links = dedicated(profit, supply, demand, weights=weights, allowed=allowed)
+    assert allowed[tuple(links.T)].all()
+    assert worth[tuple(links.T)].sum() == pytest.approx(best)
+    chain = long_chain(profit, supply, demand, weights=weights, allowed=allowed)
+    assert allowed[tuple(chain.T)].all()
+    assert set(map(tuple, links.tolist())) <= set(map(tuple, chain.tolist()))
+
+
+def test_the_comparison_is_with_networks_that_may_be_built():
+    best = np.array([[3.0, 1.0], [1.0, 3.0]])
+    network = design(best, np.ones(2), np.ones((2, 2)), 2, forbidden=[(0, 0), (1, 1)])
+    rows = {row.name: row for row in network.comparison}
+    assert rows["dedicated"].expected == pytest.approx(2.0)
+
+
+def test_who_stops_a_design_stops_all_of_it():
+    profit, supply, demand, _ = market()
+    calls = []
+    network = design(profit, supply, demand, 20, callback=lambda step: calls.append(step) or len(calls) == 3)
+    assert len(calls) == 3
+    assert 1 <= len(network.links) < 20
 
 
 def test_the_curve_rises_to_the_design():

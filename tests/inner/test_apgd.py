@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+import sparsetransport as st
 from sparsetransport.inner.apgd import apgd, kkt_residual, largest_eigenvalue
 
 
@@ -31,6 +32,24 @@ def test_it_converges_to_the_solution(size):
     assert residual <= 1e-10
     assert used < 1_000_000
     assert residual == pytest.approx(kkt_residual(hessian @ x + slope, x), abs=1e-13)
+
+
+@pytest.mark.parametrize("size", [2, 3, 30])
+def test_entries_may_be_negative(size):
+    """Gram matrices of the user's own, such as a linear kernel's: the step is short enough there too."""
+    x = np.random.default_rng(size).choice([-1.0, 1.0], size=size)
+    x[:2] = 1.0, -1.0  # the ones vector need not meet the leading eigenvector
+    hessian = 40.0 * np.outer(x, x) + 0.1 * np.eye(size)
+    assert largest_eigenvalue(hessian) >= np.linalg.eigvalsh(hessian)[-1]
+
+
+def test_a_kernel_with_negative_entries_is_solved_as_the_active_set_does():
+    kernel = np.array([[1.0, -1.0], [-1.0, 1.0]])
+    options = {"kernels": (kernel, kernel), "unbalanced": 10.0, "reg": 0.1}
+    exact = st.solve([[-1.0, 5.0], [5.0, -1.0]], **options)
+    assert st.solve([[-1.0, 5.0], [5.0, -1.0]], inner="apgd", max_iter=100_000, **options).value == pytest.approx(
+        exact.value, rel=1e-6
+    )
 
 
 def test_it_stops_at_the_limit_and_says_how_far_it_got():

@@ -142,6 +142,15 @@ def test_the_callback_sees_each_step_and_may_stop():
     np.testing.assert_array_equal([step.pair for step in seen], found.record.path((), None).pairs)
 
 
+def test_a_budget_may_be_a_number_here_too():
+    problem = _least_squares(0)
+    assert (
+        st.maximise(problem, 3, st.OMP()).cols.tolist() == st.maximise(problem, st.Uniform(3), st.OMP()).cols.tolist()
+    )
+    with pytest.raises(TypeError, match="budget must be a positive int"):
+        st.maximise(problem, 2.5, st.OMP())
+
+
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_a_start_within_the_budget_is_kept_to_the_letter(rule):
     """Without reclaim the pairs to begin with stay, and the rest of the budget is filled around them."""

@@ -15,7 +15,7 @@ from .. import _checks
 from .._checks import Floats
 from .._jit import kernel
 from ..api import solve
-from ..batch import check_jobs, workers
+from ..batch import workers
 from ..matroids import Pair, PerColumn, PerRow
 from ..outer.batch import UNFINISHED, Pack, Plans
 from ..outer.batch import solve as solve_packed
@@ -128,7 +128,7 @@ def align_costs(costs: Sequence[Floats], settings: Settings = DEFAULTS, *, n_job
     >>> align_costs([costs])[0][0]
     [(0, 0), (1, 1), (1, 2)]
     """
-    check_jobs(n_jobs)
+    _checks.jobs(n_jobs)
     settings = settings.checked()
     found: list[Links] = [([], []) for _ in costs]
     held = {

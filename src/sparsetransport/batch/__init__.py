@@ -10,10 +10,10 @@ import numpy as np
 
 from .. import _checks
 from ..options import Options
-from ..problem import Problem
+from ..problem import Problem, weights_of
 from .chunk import Budget, ProblemError, Task, solve_chunk
 
-__all__ = ["ProblemError", "check_jobs", "solve_batch", "solve_stream", "workers"]
+__all__ = ["ProblemError", "solve_batch", "solve_stream", "workers"]
 
 CHUNK = 128  # problems that go to a worker together,
 CHUNK_PAIRS = 500_000  # or fewer, where they have more pairs than this together
@@ -91,7 +91,9 @@ def solve_stream(
         raise TypeError(f"{name} belongs to one problem, not to a batch")
     if isinstance(options.get("rng"), np.random.Generator):
         raise TypeError("rng must be a seed: workers cannot share a Generator")
-    check_jobs(n_jobs)
+    _checks.jobs(n_jobs)
+    weights_of(unbalanced)
+    _checks.number("reg", reg, positive=False)
     Options.checked(budget=None if callable(budget) else budget, **options)
     task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options)
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
@@ -135,12 +137,6 @@ def _pairs(item: Any) -> int:
         return int(np.prod(np.shape(cost) if not hasattr(cost, "shape") else tuple(cost.shape)))
     except ValueError:  # ragged
         return 1
-
-
-def check_jobs(n_jobs: Any) -> None:
-    """Is this a number of workers?"""
-    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs == 0):
-        raise ValueError(f"n_jobs must be a number of workers, -1 for all cores, or None, got {n_jobs!r}")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
-from ..api import _SMALL_RESIDUAL, _solve
+from ..api import _SMALL_RESIDUAL, ROUNDING, _solve
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
 from ..inner.solvers import ActiveSet
@@ -18,6 +18,7 @@ from ..matroids import Counting, Limits, Matroid, no_limits
 from ..options import Options
 from ..outer import batch
 from ..outer.omp import OMP
+from ..outer.state import SLACK
 from ..problem import Problem, auto_weight, weights_of
 from ..result import Result
 from .later import Asked, Later, Matrices, Solved
@@ -189,7 +190,9 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
     with _TURN:
         if isinstance(group[0].source, Problem):
             packed, scale = _pack_problems(group, options.tol)
-            empty = np.array([not ready.source.cost.has_pairs for ready in group])  # type: ignore[union-attr]
+            problems: list[Any] = [ready.source for ready in group]
+            empty = np.array([not problem.cost.has_pairs for problem in problems])
+            mean = np.array([problem.cost.mean for problem in problems])
         else:
             flat = _Flat.of(group)
             sound = flat.seen.sound.tolist()
@@ -200,12 +203,13 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
                     return left
                 flat = _Flat.of(group)
             packed, scale = _pack_matrices(group, flat, task.geometry, options.tol)
-            empty = flat.seen.allowed == 0
+            empty, mean = flat.seen.allowed == 0, flat.seen.mean
     plans = batch.solve(packed, options.polish)
     with _TURN:
         solved = Solved.of(plans, packed, scale, empty)
         finished = (plans.code != batch.UNFINISHED) & (solved.kkt <= max(_SMALL_RESIDUAL, options.tol))
         finished &= np.isfinite(plans.number).all(1)
+        finished &= (scale * ROUNDING <= mean) | (mean == 0.0)  # solved alone there will be a warning
         for k, (ready, done) in enumerate(zip(group, finished.tolist(), strict=True)):
             if done:
                 results[ready.place] = Later.of(solved, k, ready)
@@ -228,7 +232,7 @@ def _pack_problems(group: Sequence[Asked], tol: float) -> tuple[batch.Pack, Floa
     packed = batch.Pack.of(
         [(*problem.shape, len(a), len(b)) for problem, (a, b) in zip(problems, grams, strict=True)],
         _limits_of(group),
-        np.column_stack([np.array(numbers), tol * scale]),
+        np.column_stack([np.array(numbers), tol * scale, max(tol, SLACK) * scale]),
         np.concatenate([problem.cost.compiled.matrix.ravel() for problem in problems]),
         np.concatenate([gram.ravel() for both in grams for gram in both]),
         np.concatenate([side for problem in problems for side in (problem.a, problem.b)]),
@@ -272,7 +276,7 @@ def _pack_matrices(
     packed = batch.Pack.of(
         np.column_stack([flat.shape, np.zeros_like(flat.shape)]),
         _limits_of(group),
-        np.column_stack([twice, np.full(len(group), float(geometry["reg"])), tol * scale]),
+        np.column_stack([twice, np.full(len(group), float(geometry["reg"])), tol * scale, max(tol, SLACK) * scale]),
         flat.cost,
         np.zeros(0),
         flat.mass,

@@ -66,7 +66,7 @@ def plain_errors(debug: bool = False) -> Iterator[None]:
 def explain(error: Exception) -> tuple[str, int]:
     """An error as a sentence, and its exit code."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot write {error.filename}: {error.strerror}", 2
+        return f"cannot open {error.filename}: {error.strerror}", 2
     if isinstance(error, OSError | TypeError | ValueError):
         return str(error), 2
     if isinstance(error, ImportError):

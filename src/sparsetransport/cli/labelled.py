@@ -3,7 +3,6 @@
 import csv
 import io
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks import Floats
-
-_DELIMITERS = "\t;,"  # the first of these that the first line has outside of quotes
-_QUOTED = re.compile(r'"[^"]*"')
+from .reading import delimiter_of
 
 
 class Cells(NamedTuple):
@@ -65,8 +62,7 @@ def read_cells(path: Path) -> Cells:
     first = next((line for line in text.splitlines() if line.strip()), "")
     if not first:
         raise ValueError(f"{path} is empty")
-    delimiter = next((sign for sign in _DELIMITERS if sign in _QUOTED.sub("", first)), ",")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(first))
     try:
         rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:

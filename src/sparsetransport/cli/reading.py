@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._checks import Floats
 
 READABLE = (".csv", ".tsv", ".npy", ".npz", ".parquet")
-_DELIMITERS = "\t;,"  # the first of these that the first line has
+_QUOTED = re.compile(r'"[^"]*"')
 
 
 class Side(NamedTuple):
@@ -166,13 +166,18 @@ def _read_csv(path: Path, text: bool) -> Table:
             first = next((line for line in file if line.strip()), "")
         if not first:
             raise ValueError(f"{path} is empty")
-        delimiter = next((sign for sign in _DELIMITERS if sign in first), ",")
+        delimiter = delimiter_of(first)
         numbers = None if text else _read_numbers(path, delimiter, first)
         return numbers or _read_cells(path, delimiter)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be text in UTF-8: {error.reason} at byte {error.start}") from None
     except csv.Error as error:
         raise ValueError(f"{path} cannot be read as CSV: {error}") from None
+
+
+def delimiter_of(line: str) -> str:
+    """What separates the cells of a file, by its first line: a tab, a semicolon or a comma outside of quotes."""
+    return next((sign for sign in "\t;," if sign in _QUOTED.sub("", line)), ",")
 
 
 def _read_numbers(path: Path, delimiter: str, first: str) -> Table | None:

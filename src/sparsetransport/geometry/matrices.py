@@ -25,7 +25,7 @@ _STRICT = 1e-8  # of the largest entry: how far off a Gram matrix in double prec
 SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cost:
     """Costs between two sides; ``compiled`` is the same for machine code."""
 
@@ -109,7 +109,7 @@ class Cost:
         return self._summary[2]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gram:
     """A kernel between the points of one side; ``dense``, ``lazy`` or ``delta``."""
 

@@ -31,9 +31,19 @@ def _times(hessian: Floats, x: Floats, out: Floats) -> None:
 def largest_eigenvalue(hessian: Floats) -> float:
     """An upper estimate of the largest eigenvalue by power iteration.
 
-    All entries of our Hessians are non-negative up to rounding, so a positive start meets the leading eigenvector.
+    The kernels' Hessians have no negative entries, so a positive start meets the leading eigenvector. Gram matrices of
+    the user's own may have some: then the largest sum of absolute values in a row.
     """
     size = hessian.shape[0]
+    lowest, widest = 0.0, 0.0
+    for i in range(size):
+        total = 0.0
+        for j in range(size):
+            lowest = min(lowest, hessian[i, j])
+            total += abs(hessian[i, j])
+        widest = max(widest, total)
+    if lowest < -1e-12 * widest:
+        return widest
     x, y = np.full(size, 1.0 / math.sqrt(size)), np.empty(size)
     value = 0.0
     for _ in range(100):

@@ -15,6 +15,7 @@ from ..geometry._entries import Floats, Ints, cost_block, cost_entry
 from ..inner.active_set import SOLVED
 from ._shared_plans import Group, Support, append, place, prepare, remove, solve
 from .capacity import count, is_free
+from .state import stalls
 
 FULL, OPTIMAL, PAUSED, NEEDS_LINKS = 0, 1, 3, 5  # beside the codes of the plans
 BLOCK = 64  # rows of scores that exist at one time
@@ -214,16 +215,6 @@ def note(
     trace.links[step] = support.size[0]
     trace.gone_until[step] = trace.steps[1]
     trace.steps[0] = step + 1
-
-
-@kernel
-def stalls(progress: Floats, reached: float) -> bool:
-    """Has nothing but rounding been gained for a while?"""
-    if reached > progress[0] + 1e-13 * abs(progress[0]):
-        progress[0], progress[1] = reached, 0.0
-    else:
-        progress[1] += 1.0
-    return progress[1] > 8.0
 
 
 @kernel

@@ -30,7 +30,7 @@ class Pack(NamedTuple):
     """Problems side by side, in order; where each begins follows from the sizes of those before it."""
 
     size: Ints  # (problems, 6) rows, columns, sizes of the two Gram matrices (0: delta), room for entries, capacity
-    number: Floats  # (problems, 4) 2 lambda of the two sides, reg, tol
+    number: Floats  # (problems, 5) 2 lambda of the two sides, reg, tol, slack
     cost: Floats
     gram: Floats  # of the first side, then of the second
     mass: Floats  # a, then b
@@ -198,6 +198,7 @@ def _solve(packed: Pack, polish: bool) -> Plans:
             packed.base[point + m : point + m + n],
             number[2],
             number[3],
+            number[4],
             np.zeros((0, m, n), np.int32),
             m < 0,
         )

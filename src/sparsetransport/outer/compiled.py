@@ -12,10 +12,22 @@ from ..inner._cholesky import forward
 from ..inner.active_set import DEPENDS, SETTLED, SOLVED, extend, gain, push, settle
 from .capacity import count, is_free
 from .scan import best_of_matrix, next_pair, scan_columns
-from .state import POOL, Data, Trace, Work, couple, couple_arrays, diagonal, holds, refresh, refresh_inline, slope
+from .state import (
+    POOL,
+    Data,
+    Trace,
+    Work,
+    couple,
+    couple_arrays,
+    diagonal,
+    holds,
+    refresh,
+    refresh_inline,
+    slope,
+    stalls,
+)
 
 FULL, OPTIMAL, NEEDS_ROOM, PAUSED, UNBOUNDED = 0, 1, 2, 3, 4
-_PATIENCE = 64.0  # steps that gain nothing; degenerate ones lead to others that do
 
 
 @kernel
@@ -126,16 +138,6 @@ def start_afresh(work: Work) -> None:
     work.progress[0] = work.progress[1] = 0.0
 
 
-@kernel
-def _stalls(progress: Floats, reached: float) -> bool:
-    """Has nothing but rounding been gained for a while?"""
-    if reached > progress[0] * (1.0 + 1e-14):
-        progress[0], progress[1] = reached, 0.0
-    else:
-        progress[1] += 1.0
-    return progress[1] > _PATIENCE
-
-
 @small_kernel
 def _is_plain(data: Data) -> bool:
     """Are all entries there, and no groups but rows and columns?"""
@@ -195,7 +197,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
             return code
         used = float(factor.size[0])
         effort[0] += 2.0 * used * used + (POOL * used if data.pooled else pairs + points * used)
-        if _stalls(work.progress, gain(factor)):
+        if stalls(work.progress, gain(factor)):
             return OPTIMAL
 
 
@@ -223,7 +225,7 @@ def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: flo
         if code != SOLVED:
             return code
         effort[0] += 2.0 * factor.size[0] ** 2 + rows.size + (work.r.size + work.c.size) * factor.size[0]
-        if _stalls(work.progress, gain(factor)):
+        if stalls(work.progress, gain(factor)):
             return OPTIMAL
 
 
@@ -233,7 +235,7 @@ def wants_more(data: Data, work: Work) -> bool:
     refresh(data, work)
     scan_columns(data, work, False)
     for j in range(data.base_c.size):
-        if work.best[0, j] + work.c[j] < -1000.0 * data.tol:
+        if work.best[0, j] + work.c[j] < -data.slack:
             return True
     return False
 

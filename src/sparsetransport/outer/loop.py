@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from .._checks import Floats
 from ..inner.solvers import ActiveSet, InnerSolver, Solution
-from ..matroids import Counting, Limits, Matroid, Pair, free
+from ..matroids import Counting, Limits, Matroid, Pair, as_matroid, free
 from ..problem import Quadratic
 from ..result import Path, Result, Status
+from .state import PATIENCE
 
 Ints = NDArray[np.int64]
 BLOCK = 256  # rows of the gradient that exist at one time
@@ -184,7 +185,7 @@ def as_arrays(support: Sequence[Pair]) -> tuple[Ints, Ints]:
 
 def maximise(
     objective: Quadratic,
-    matroid: Matroid | None,
+    budget: int | Matroid | None,
     rule: Rule,
     *,
     inner: InnerSolver | None = None,
@@ -200,8 +201,8 @@ def maximise(
     ----------
     objective : Quadratic
         The function of the masses on a support.
-    matroid : Matroid or None
-        The budget; None for none.
+    budget : int, Matroid or None
+        None for none.
     rule : Rule
         Which pair comes next.
     inner : InnerSolver, optional
@@ -222,12 +223,13 @@ def maximise(
     -------
     Outcome
     """
+    matroid = as_matroid(budget)
     limits = matroid.limits(objective.shape) if isinstance(matroid, Counting) else None
-    budget = limits.most if limits is not None else objective.shape[0] * objective.shape[1]
+    most = limits.most if limits is not None else objective.shape[0] * objective.shape[1]
     inner = ActiveSet(objective, tol) if inner is None else inner
     rng = np.random.default_rng() if rng is None else rng
     threshold = tol * objective.scale
-    support = _allowed(start, matroid, limits)
+    support = _allowed(start, matroid, limits, objective)
     record = Record()
     solution = inner.solve(*as_arrays(support), np.zeros(len(support)))
     if reclaim:
@@ -235,7 +237,7 @@ def maximise(
     begun = tuple(support)
     status, stalls = Status.BUDGET_USED, 0
     while True:
-        view = View(objective, matroid, limits, inner, support, solution.mass, rng, budget, threshold)
+        view = View(objective, matroid, limits, inner, support, solution.mass, rng, most, threshold)
         pair = rule.select(view)
         if pair is None:
             break
@@ -258,17 +260,18 @@ def maximise(
             status = Status.STOPPED
             break
         stalls = stalls + 1 if solution.change >= before else 0
-        if reclaim and stalls > 8:  # only rounding is left to gain
+        if reclaim and stalls > PATIENCE:  # only rounding is left to gain
             status = Status.LOCAL
             break
     rows, cols = as_arrays(support)
     return Outcome(rows, cols, solution.mass, status, begun, record, solution.converged)
 
 
-def _allowed(start: Sequence[Pair], matroid: Matroid | None, limits: Limits | None) -> list[Pair]:
-    """Those of the pairs that the budget lets in, one after the other."""
+def _allowed(start: Sequence[Pair], matroid: Matroid | None, limits: Limits | None, objective: Quadratic) -> list[Pair]:
+    """Those of the pairs that the objective does not forbid and the budget lets in, one after the other."""
     support: list[Pair] = []
-    for pair in dict.fromkeys(start):
+    finite = np.isfinite(objective.slope(*as_arrays(start)))
+    for pair in dict.fromkeys(pair for pair, fine in zip(start, finite, strict=True) if fine):
         if limits is not None:
             fits = bool(free(limits, support, *as_arrays([pair]))[0])
         else:

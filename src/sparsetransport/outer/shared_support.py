@@ -25,6 +25,7 @@ from ._shared_plans import Group, alike, enlarged, new_group
 from ._shared_scan import Trace, new_trace
 from .capacity import count
 from .loop import Callback, Record, Step
+from .state import stalls
 
 STEPS = 512  # steps of the compiled loop between two looks at the keyboard
 POOL = 256  # pairs in the pool
@@ -294,7 +295,7 @@ class SharedSupport:
             trace.steps[1] += 1
         trace.gone_until[0] = trace.steps[1]
         self._extend(trace)
-        return bool(scan.stalls(self.progress, float(trace.value[0])))
+        return bool(stalls(self.progress, float(trace.value[0])))
 
     def _extend(self, trace: Trace) -> None:
         """Move steps to the record, and tell the callback."""

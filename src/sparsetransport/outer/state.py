@@ -15,6 +15,8 @@ from ..inner.active_set import Factor, copy_factor, new_factor
 
 DEPTH = 4  # pairs a column that a scan for the pool keeps
 POOL = 256  # pairs in the pool
+SLACK = 1e-10  # of the scale of gradients: what a plan that is solved to rounding may leave to gain
+PATIENCE = 64.0  # steps that gain nothing; degenerate ones lead to others that do
 
 
 class Data(NamedTuple):
@@ -27,6 +29,7 @@ class Data(NamedTuple):
     base_c: Floats  # (n,)
     reg: float
     tol: float  # a gradient above -tol counts as zero
+    slack: float  # above -slack only rounding is left to gain, where the whole plan is looked at
     labels: NDArray[np.int32]  # (q, m, n) groups other than rows and columns; -1: in no group
     pooled: bool
 
@@ -178,3 +181,13 @@ def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
     while t >= 0 and columns[t] != j:
         t = link[t]
     return bool(t >= 0)
+
+
+@kernel
+def stalls(progress: Floats, reached: float) -> bool:
+    """Has nothing but rounding been gained for a while? ``progress`` keeps the most gained, and the steps since."""
+    if reached > progress[0] * (1.0 + 1e-14):
+        progress[0], progress[1] = reached, 0.0
+    else:
+        progress[1] += 1.0
+    return bool(progress[1] > PATIENCE)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ... import _checks
 from ..._checks import Floats
 from ...matroids import Counting, PerColumn, PerRow, Uniform
-from ...outer.loop import Callback
+from ...outer.loop import Callback, Step
 from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain
@@ -82,10 +82,10 @@ class Design:
     @cached_property
     def comparison(self) -> list[Comparison]:
         """Full flexibility, the dedicated network and the long chain; computed when it is first asked for."""
-        classic = {"dedicated": dedicated(*self._market), "long chain": long_chain(*self._market)}
         rows = [self._compare("full flexibility", *self.full)]
-        for name, links in classic.items():
-            rows.append(self._compare(name, *self.evaluate(links[self._allowed[links[:, 0], links[:, 1]]])))
+        for name, classic in (("dedicated", dedicated), ("long chain", long_chain)):
+            links = classic(*self._market, weights=self.training.weights, allowed=self._allowed)
+            rows.append(self._compare(name, *self.evaluate(links)))
         return rows
 
     def evaluate(self, links: Any) -> tuple[Evaluation, Evaluation | None]:
@@ -228,7 +228,7 @@ def design(
     n_jobs : int, optional
         Threads; as many as there are cores by default. The result does not depend on it.
     callback : callable, optional
-        Called after each step of choosing; a true answer stops that choice.
+        Called after each step of choosing; a true answer ends the design with what there is.
 
     Returns
     -------
@@ -251,8 +251,11 @@ def design(
         profit, supply, demand_scenarios, links, fixed, forbidden, max_per_plant, max_per_product, count_fixed, weights
     )
     test = None if held_out is None else _held_out(held_out, task.demand.shape[1])
-    options: dict[str, Any] = {"weights": task.weights, "n_jobs": n_jobs, "callback": callback}
+    _checks.function("callback", callback)
+    told = None if callback is None else _Sticky(callback)
+    options: dict[str, Any] = {"weights": task.weights, "n_jobs": n_jobs, "callback": told}
     (chosen, earned, problems), tried = _choose(task, options)
+    polish = polish and not (told and told.stopped)
     if polish:
         exchanged = solve_shared(problems, task.budget, fixed=task.fixed, start=chosen.links, polish=True, **options)
         score = task.score(exchanged.links)
@@ -277,6 +280,17 @@ def design(
     )
 
 
+class _Sticky:
+    """A callback that stays with its true answer: there are many searches, and whoever stops one means all."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback, self.stopped = callback, False
+
+    def __call__(self, step: Step) -> bool:
+        self.stopped = self.stopped or bool(self.callback(step))
+        return self.stopped
+
+
 def _choose(
     task: _Task, options: dict[str, Any]
 ) -> tuple[tuple[SharedResult, Evaluation, list[Problem]], list[Evaluation]]:
@@ -293,7 +307,7 @@ def _choose(
     tried = [earned for _, earned, _ in found]
     best = max(reversed(found), key=lambda one: float(f"{one[1].expected:.9e}"))
     for classic in (dedicated, long_chain):
-        start = classic(task.rates, task.capacity, task.demand)
+        start = classic(task.rates, task.capacity, task.demand, weights=task.weights, allowed=task.allowed)
         if len(start) + len(task.fixed) <= task.links:
             links = solve_shared(best[2], task.budget, fixed=task.fixed, start=start, polish=False, **options)
             earned = task.score(links.links)

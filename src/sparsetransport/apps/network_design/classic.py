@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._checks import Floats
-from .evaluation import market
+from .evaluation import market, scenario_weights
 
 Ints = NDArray[np.int64]
 
 
-def dedicated(profit: Any, supply: Any, demand_scenarios: Any) -> Ints:
+def dedicated(
+    profit: Any, supply: Any, demand_scenarios: Any, *, weights: Any = None, allowed: NDArray[np.bool_] | None = None
+) -> Ints:
     """One product a plant and one plant a product, as profitable as they come.
 
     Plants and products are matched so that the profit at the mean demand is largest. Where there are more of the one
@@ -19,12 +20,14 @@ def dedicated(profit: Any, supply: Any, demand_scenarios: Any) -> Ints:
 
     Parameters
     ----------
-    profit, supply, demand_scenarios
+    profit, supply, demand_scenarios, weights
         As in `design`.
+    allowed : bool array of shape (m, n), optional
+        Which links may be built; all by default. A plant or product without any goes without.
 
     Returns
     -------
-    int array of shape (max(m, n), 2)
+    int array of shape (max(m, n), 2), or fewer where some are not allowed
 
     Examples
     --------
@@ -32,30 +35,25 @@ def dedicated(profit: Any, supply: Any, demand_scenarios: Any) -> Ints:
     >>> dedicated([[1.0, 2.0], [2.0, 1.0]], [1.0, 1.0], [[1.0, 1.0]]).tolist()
     [[0, 1], [1, 0]]
     """
-    from scipy.optimize import linear_sum_assignment
-
-    rates, capacity, demand = market(profit, supply, demand_scenarios)
-    worth = _worth(rates, capacity, demand)
-    rows, cols = linear_sum_assignment(-worth)
-    links = list(zip(rows.tolist(), cols.tolist(), strict=True))
-    links += [(i, int(worth[i].argmax())) for i in sorted(set(range(len(capacity))) - set(rows.tolist()))]
-    links += [(int(worth[:, j].argmax()), j) for j in sorted(set(range(demand.shape[1])) - set(cols.tolist()))]
-    return np.array(sorted(links), np.int64)
+    links, possible = _matched(profit, supply, demand_scenarios, weights, allowed)
+    return links[possible[links[:, 0], links[:, 1]]]
 
 
-def long_chain(profit: Any, supply: Any, demand_scenarios: Any) -> Ints:
+def long_chain(
+    profit: Any, supply: Any, demand_scenarios: Any, *, weights: Any = None, allowed: NDArray[np.bool_] | None = None
+) -> Ints:
     """The dedicated network and as many links again, which join all of it to one cycle (Jordan and Graves, 1995).
 
     Every plant can also make the product of the next one, and the last plant that of the first.
 
     Parameters
     ----------
-    profit, supply, demand_scenarios
-        As in `design`.
+    profit, supply, demand_scenarios, weights, allowed
+        As in `dedicated`.
 
     Returns
     -------
-    int array of shape (2 max(m, n), 2), or fewer where that names a link twice
+    int array of shape (2 max(m, n), 2), or fewer where that names a link twice or some are not allowed
 
     Examples
     --------
@@ -63,12 +61,26 @@ def long_chain(profit: Any, supply: Any, demand_scenarios: Any) -> Ints:
     >>> long_chain([[1.0, 1.0, 1.0]] * 3, [1.0] * 3, [[1.0] * 3]).tolist()
     [[0, 0], [1, 1], [2, 2], [0, 1], [1, 2], [2, 0]]
     """
-    links = dedicated(profit, supply, demand_scenarios)
+    links, possible = _matched(profit, supply, demand_scenarios, weights, allowed)
     following = np.stack([links[:, 0], np.roll(links[:, 1], -1)], axis=1)
     every = dict.fromkeys(map(tuple, np.concatenate([links, following]).tolist()))
-    return np.array(list(every), np.int64)
+    return np.array([link for link in every if possible[link]], np.int64).reshape(-1, 2)
 
 
-def _worth(rates: Floats, capacity: Floats, demand: Floats) -> Floats:
-    """What each pair would earn alone at the mean demand."""
-    return np.asarray(rates * np.minimum(capacity[:, None], demand.mean(axis=0)))
+def _matched(
+    profit: Any, supply: Any, demand_scenarios: Any, weights: Any, allowed: NDArray[np.bool_] | None
+) -> tuple[Ints, NDArray[np.bool_]]:
+    """The links of the dedicated network, those that may not be built included, and which may."""
+    from scipy.optimize import linear_sum_assignment
+
+    rates, capacity, demand = market(profit, supply, demand_scenarios)
+    possible = np.ones(rates.shape, bool) if allowed is None else np.asarray(allowed, bool)
+    if possible.shape != rates.shape:
+        raise ValueError(f"allowed must have the shape of profit, {rates.shape}, got {possible.shape}")
+    mean = scenario_weights(weights, len(demand)) @ demand
+    worth = np.where(possible, rates * np.minimum(capacity[:, None], mean), 0.0)
+    rows, cols = linear_sum_assignment(-worth)
+    links = list(zip(rows.tolist(), cols.tolist(), strict=True))
+    links += [(i, int(worth[i].argmax())) for i in sorted(set(range(len(capacity))) - set(rows.tolist()))]
+    links += [(int(worth[:, j].argmax()), j) for j in sorted(set(range(demand.shape[1])) - set(cols.tolist()))]
+    return np.array(sorted(links), np.int64), possible
