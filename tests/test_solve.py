@@ -1,5 +1,6 @@
 """The functions that users call: optima of other solvers, invariances, kinds of arrays, odd shapes."""
 
+import copy
 import pickle
 import warnings
 from dataclasses import replace
@@ -191,8 +192,8 @@ def test_inputs_are_left_alone():
     for method in METHODS:
         case.solve(budget=5, method=method, rng=0).certify()
     case.solve(budget=st.PerColumn(1), gap_tol=1e-9)
-    for array, copy in zip(arrays, copies, strict=True):
-        np.testing.assert_array_equal(array, copy)
+    for array, before in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(array, before)
 
 
 # --- kinds of arrays -------------------------------------------------------------------------------------------------
@@ -307,6 +308,16 @@ def test_jax_in_jax_out():
     for name in ("plan", "rows", "cols", "mass", "marginal_a", "potential_b"):
         assert isinstance(getattr(result, name), jax.Array), name
         np.testing.assert_allclose(np.asarray(getattr(result, name)), getattr(plain, name), rtol=1e-6, err_msg=name)
+
+
+def test_results_of_jax_arrays_are_copied_and_pickled():
+    jax = pytest.importorskip("jax")
+    costs = jax.numpy.asarray(np.random.default_rng(0).random((4, 3)), dtype=jax.numpy.bfloat16)
+    result = st.solve(costs, budget=3, unbalanced=10.0)
+    assert result.mass.dtype == jax.numpy.bfloat16
+    for other in (copy.deepcopy(result), pickle.loads(pickle.dumps(result))):
+        np.testing.assert_array_equal(np.asarray(other.mass), np.asarray(result.mass))
+        assert other.lower_bound == result.lower_bound
 
 
 def test_numpy_in_numpy_out():

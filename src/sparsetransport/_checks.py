@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # of ml_dtypes, which JAX uses and NumPy takes for raw bytes
 
 
 class SparseTransportWarning(UserWarning):
@@ -39,7 +40,8 @@ def to_numpy(value: Any) -> NDArray[Any]:
         return np.asarray(value.float() if value.is_floating_point() and value.itemsize < 4 else value)
     if array_api_compat.is_cupy_array(value):
         return np.asarray(value.get())
-    return np.asarray(value)
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name in _NARROW else array
 
 
 def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
@@ -215,6 +217,10 @@ class _Like:
             if array_api_compat.array_namespace(value) is namespace and namespace.isdtype(value.dtype, "real floating")
         ]
         self.dtype = namespace.result_type(*floats) if floats else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """JAX's devices cannot be pickled: its arrays come back on the default one."""
+        return self.__dict__ | ({"device": None} if self.namespace.startswith("jax") else {})
 
     def __call__(self, array: NDArray[Any]) -> Any:
         dtype = self.dtype if array.dtype.kind == "f" else None

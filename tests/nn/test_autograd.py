@@ -320,3 +320,34 @@ def test_a_bad_entry_of_a_batch_is_found():
         nn.sparse_transport(cost, unbalanced=0.0)
     with pytest.raises(ValueError, match=r"^reg must be"):
         nn.sparse_transport(cost, reg=-1.0)
+
+
+def test_losses_may_be_part_of_a_compiled_model():
+    loss = nn.SparseTransportLoss(budget=4, unbalanced=10.0)
+    x, y = torch.randn(6, 2, requires_grad=True), torch.randn(5, 2)
+    torch._dynamo.reset()
+    value = torch.compile(loss, backend="eager")(x, y)
+    torch.testing.assert_close(value, loss(x, y))
+    value.backward()
+    assert x.grad.abs().sum() > 0.0
+
+
+def test_costs_do_not_lose_their_digits_under_autocast():
+    x = torch.randn(5, 32)
+    y = x + 0.01 * torch.randn(5, 32)
+    for metric in ("sqeuclidean", "cosine"):
+        exact = nn.cost_matrix(x, y, metric)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            torch.testing.assert_close(nn.cost_matrix(x, y, metric), exact)
+
+
+def test_threads_share_no_generator():
+    with pytest.raises(TypeError, match="rng must be a seed"):
+        nn.sparse_transport(torch.rand(3, 4, 4), budget=3, method="stochastic", rng=np.random.default_rng(0))
+
+
+def test_a_problem_without_a_minimum_is_named():
+    blind = torch.zeros(2, 2, dtype=torch.float64)
+    costs = torch.stack([torch.ones(2, 2), -torch.ones(2, 2)]).double()
+    with pytest.raises(st.UnboundedError, match="problem 1 of the batch"):
+        nn.sparse_transport(costs, kernels=blind, unbalanced=1.0)

@@ -20,7 +20,6 @@ a)`. This is what is solved here, without a loop over entries:
 All shapes are fixed and nothing waits for the device, so that a CUDA graph can hold the whole of it.
 """
 
-import math
 from typing import NamedTuple
 
 import torch
@@ -28,7 +27,7 @@ from torch import Tensor
 
 from . import _fused
 
-_TIE = 4e-3  # of the spread of the values: what ties are broken by
+_TIE = 1e-4  # of the spread of the values: what ties are broken by
 _TINY = 1e-6
 _LEAST = 1e-3  # of an expert's capacity: loads below count as this
 _THRESHOLD_STEPS = 2
@@ -87,7 +86,7 @@ def choose(
     if k == m:
         return values.argsort(dim=1, descending=True, stable=True), values.new_zeros(m)
     share = b / k
-    told = break_ties(values, order)
+    told = break_ties(values - values.amax(1, keepdim=True), order)  # near zero there are digits left for ties
     heat = temperatures(told, setting.price_steps)
     if fused and _fused.fits(values, k):
         constants = _LEAST, _GENTLEST, _THRESHOLD_STEPS
@@ -116,8 +115,8 @@ def temperatures(values: Tensor, steps: int) -> Tensor:
     """From half the spread of the values down to where a few tokens are undecided, even among ties."""
     spread = _spread(values) + _TINY
     last = max(2.0 * _TIE / len(values), 1e-6)
-    fall = torch.linspace(0.0, math.log(2.0 * last), steps, device=values.device, dtype=values.dtype)
-    return 0.5 * spread * fall.exp()
+    fall = torch.linspace(0.0, 1.0, steps, device=values.device, dtype=values.dtype)
+    return 0.5 * spread * (2.0 * last) ** fall
 
 
 def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, setting: Setting) -> Tensor:

@@ -88,9 +88,11 @@ def sparse_transport(
     >>> bool(torch.allclose(C.grad, plan))
     True
     """
-    return solve_tensors(C, a, b, kernels, unbalanced=unbalanced, reg=reg, budget=budget, **options)[0]
+    outcome: Transport = solve_tensors(C, a, b, kernels, unbalanced=unbalanced, reg=reg, budget=budget, **options)[0]
+    return outcome
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def solve_tensors(
     C: Tensor,
     a: Tensor | None,
@@ -105,19 +107,24 @@ def solve_tensors(
     given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
     weights_of(given["unbalanced"])
     _checks.number("reg", given["reg"], positive=False)
-    many = len(sides.cost)
+    if isinstance(options.get("rng"), np.random.Generator) and C.ndim > 2:
+        raise TypeError("rng must be a seed: the threads of a batch cannot share a Generator")
+    problems = sides.each()
+    many = len(problems)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
 
     def solve_one(which: int) -> tuple[Problem, Result]:
-        arrays = [_numpy(x, which) for x in sides[:3]]
+        cost, a, b, *grams = (None if part is None else part.detach().numpy() for part in problems[which])
         try:
-            problem = Problem.from_matrices(*arrays, kernels=sides.kernels(which), **given)
+            problem = Problem.from_matrices(
+                cost, a, b, kernels=[Delta() if gram is None else gram for gram in grams], **given
+            )
+            return problem, solve_problem(problem, start=starts[which], **options)
         except ValueError as error:
-            if C.ndim == 2:
-                raise
-            place = ", ".join(str(int(k)) for k in np.unravel_index(which, C.shape[:-2]))
-            raise ValueError(f"problem {place} of the batch: {error}") from None
-        return problem, solve_problem(problem, start=starts[which], **options)
+            if C.ndim > 2:
+                place = ", ".join(str(int(k)) for k in np.unravel_index(which, C.shape[:-2]))
+                error.args = (f"problem {place} of the batch: {error}",)
+            raise
 
     if many == 1:
         solved = [solve_one(0)]
@@ -125,7 +132,7 @@ def solve_tensors(
         with ThreadPoolExecutor(min(_THREADS, many)) as pool:
             solved = list(pool.map(solve_one, range(many)))
     with torch.autocast(C.device.type, enabled=False):
-        pairs = [_attach(sides, which, *each) for which, each in enumerate(solved)]
+        pairs = [_attach(tensors, *each) for tensors, each in zip(problems, solved, strict=True)]
         outcome = Transport(
             torch.stack([plan for plan, _ in pairs]).reshape(C.shape).to(C.device, sides.dtype),
             torch.stack([value for _, value in pairs]).reshape(C.shape[:-2]).to(C.device, sides.dtype),
@@ -182,20 +189,12 @@ class _Sides(NamedTuple):
             ready.append(double.reshape(-1, *shape) if lead else double)
         return cls(_ready(C, C.shape[-2:]), ready[0], ready[1], ready[2], ready[3], dtype)
 
-    def at(self, name: str, which: int) -> Tensor | None:
-        """The tensor of one problem."""
-        part: Tensor | None = getattr(self, name)
-        if part is None:
-            return None
-        return part[which] if part.ndim == (3 if name.startswith("gram") else 2) else part
-
-    def kernels(self, which: int) -> tuple[Any, Any]:
-        """What the solver takes: Gram matrices or `Delta`."""
-        first, second = self.at("gram_a", which), self.at("gram_b", which)
-        return (
-            Delta() if first is None else first.detach().numpy(),
-            Delta() if second is None else second.detach().numpy(),
-        )
+    def each(self) -> list[tuple[Tensor | None, ...]]:
+        """The five tensors of every problem; taken apart at once, so that their gradients come together at once too."""
+        many, apart = len(self.cost), list[Any]()
+        for part, single in zip((self.cost, self.a, self.b, self.gram_a, self.gram_b), (2, 1, 1, 2, 2), strict=True):
+            apart.append(part.unbind() if part is not None and part.ndim > single else [part] * many)
+        return list(zip(*apart, strict=True))
 
 
 def _gram(kernel: Any) -> Tensor | None:
@@ -239,13 +238,6 @@ def _ready(tensor: Tensor, shape: torch.Size) -> Tensor:
     return tensor.to("cpu", torch.float64).reshape(-1, *shape)
 
 
-def _numpy(part: Tensor | None, which: int) -> Any:
-    if part is None:
-        return None
-    batched = part.ndim == 3 or part.ndim == 2
-    return (part[which] if batched else part).detach().numpy()
-
-
 class _Support(NamedTuple):
     """What is constant in the derivatives: the links with mass, and the weights."""
 
@@ -257,16 +249,16 @@ class _Support(NamedTuple):
     reg: float
 
 
-def _attach(sides: _Sides, which: int, problem: Problem, result: Result) -> tuple[Tensor, Tensor]:
+def _attach(tensors: tuple[Tensor | None, ...], problem: Problem, result: Result) -> tuple[Tensor, Tensor]:
     """The plan and the value of a result, as functions of the tensors that the problem was made from."""
-    m, n = problem.shape
+    cost, a, b, *grams = tensors
     arrays = torch.as_tensor(result.rows), torch.as_tensor(result.cols), torch.as_tensor(result.mass)
     support = _Support(*arrays, result.value, problem.unbalanced, problem.reg)
-    inputs: list[Tensor | None] = [sides.cost[which]]
-    for name, size in (("a", m), ("b", n)):
-        part = sides.at(name, which)
-        inputs.append(torch.full((size,), 1.0 / size, dtype=torch.float64) if part is None else part)
-    inputs += [sides.at("gram_a", which), sides.at("gram_b", which)]
+    masses = [
+        torch.full((size,), 1.0 / size, dtype=torch.float64) if side is None else side
+        for side, size in zip((a, b), problem.shape, strict=True)
+    ]
+    inputs = cost, *masses, *grams
     plan: Tensor = _Plan.apply(support, *inputs)  # type: ignore[no-untyped-call]
     value: Tensor = _Value.apply(support, plan, *inputs)  # type: ignore[no-untyped-call]
     return plan, value

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import _checks, baselines
-from ..geometry.kernels import Delta, IMQv2
+from ..geometry.kernels import Delta, IMQv2, as_kernel
 from ..problem import Problem
 from ..result import Result
 from .router import TransportRouter
@@ -14,8 +14,6 @@ from .router import TransportRouter
 
 class _PlanRouter(TransportRouter):
     """The k largest entries a token of somebody's plan; where it has fewer, the most probable experts."""
-
-    needs_features = False
 
     def __init__(
         self, num_experts: int, k: int = 1, *, capacity_factor: float = 1.0, inference: str = "topk", **options: Any
@@ -26,28 +24,32 @@ class _PlanRouter(TransportRouter):
         """The experts by the plan."""
         a, b = self.capacities(probabilities.double().cpu())
         value = (probabilities / probabilities.amax()).double().cpu()
-        kernels: Any = Delta()
-        if self.needs_features:
-            if features is None:
-                raise ValueError(f"features must be given for {type(self).__name__}, got None")
-            kernels = self.grams(features.double().cpu())
-        problem = Problem.from_matrices(-value.mT, a, b, kernels=kernels, unbalanced=self.weight, reg=self.quadratic)
-        plan = torch.as_tensor(self.solve(problem).plan).mT
+        geometry = self.geometry(None if features is None else features.double().cpu())
+        plan = torch.as_tensor(self.solve(Problem.from_matrices(-value.mT, a, b, **geometry)).plan).mT
         return (plan + 1e-9 * value).topk(self.k, dim=1).indices.to(probabilities.device)
 
-    weight: float = 1.0
-    quadratic: float = 0.0
-
-    def grams(self, features: Tensor) -> Any:
-        """The kernels of the two sides."""
-        raise NotImplementedError
+    def geometry(self, features: Tensor | None) -> dict[str, Any]:
+        """What the problem has beside costs and masses."""
+        return {"unbalanced": 1.0}
 
     def solve(self, problem: Problem) -> Result:
         """The plan."""
         raise NotImplementedError
 
 
-class EntropicRouter(_PlanRouter):
+class _RegularisedRouter(_PlanRouter):
+    """By a plan with one weight of its own."""
+
+    def __init__(self, num_experts: int, k: int = 1, *, reg: float = 1.0, **options: Any) -> None:
+        super().__init__(num_experts, k, **options)
+        self.reg = _checks.number("reg", reg, positive=True)
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"{super().extra_repr()}, reg={self.reg:g}"
+
+
+class EntropicRouter(_RegularisedRouter):
     """Entropic transport (Clark et al., 2022): the top k of Sinkhorn's plan.
 
     Parameters
@@ -68,15 +70,14 @@ class EntropicRouter(_PlanRouter):
     """
 
     def __init__(self, num_experts: int, k: int = 1, *, reg: float = 0.1, **options: Any) -> None:
-        super().__init__(num_experts, k, **options)
-        self.reg = _checks.number("reg", reg, positive=True)
+        super().__init__(num_experts, k, reg=reg, **options)
 
     def solve(self, problem: Problem) -> Result:
         """Sinkhorn's plan."""
         return baselines.entropic_ot(problem, self.reg, max_iter=1000)
 
 
-class KLRouter(_PlanRouter):
+class KLRouter(_RegularisedRouter):
     """Entropic transport with Kullback-Leibler marginals.
 
     Parameters
@@ -97,16 +98,19 @@ class KLRouter(_PlanRouter):
     """
 
     def __init__(self, num_experts: int, k: int = 1, *, reg: float = 0.1, reg_m: float = 1.0, **options: Any) -> None:
-        super().__init__(num_experts, k, **options)
-        self.reg = _checks.number("reg", reg, positive=True)
+        super().__init__(num_experts, k, reg=reg, **options)
         self.reg_m = _checks.number("reg_m", reg_m, positive=True)
+
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"{super().extra_repr()}, reg_m={self.reg_m:g}"
 
     def solve(self, problem: Problem) -> Result:
         """The plan by unbalanced Sinkhorn iterations."""
         return baselines.kl_uot(problem, self.reg, self.reg_m, max_iter=1000)
 
 
-class SSOTRouter(_PlanRouter):
+class SSOTRouter(_RegularisedRouter):
     """Smooth and sparse transport (Blondel et al., 2018).
 
     Parameters
@@ -126,16 +130,12 @@ class SSOTRouter(_PlanRouter):
     [1, 1]
     """
 
-    def __init__(self, num_experts: int, k: int = 1, *, reg: float = 1.0, **options: Any) -> None:
-        super().__init__(num_experts, k, **options)
-        self.reg = _checks.number("reg", reg, positive=True)
-
     def solve(self, problem: Problem) -> Result:
         """The plan by L-BFGS on the dual."""
         return baselines.ssot(problem, self.reg, max_iter=1000)
 
 
-class SCOTRouter(_PlanRouter):
+class SCOTRouter(_RegularisedRouter):
     """Sparsity-constrained transport (Liu et al., 2023): at most k entries a token, marginals that are to be exact.
 
     Parameters
@@ -156,10 +156,6 @@ class SCOTRouter(_PlanRouter):
     12
     """
 
-    def __init__(self, num_experts: int, k: int = 1, *, reg: float = 1.0, **options: Any) -> None:
-        super().__init__(num_experts, k, **options)
-        self.reg = _checks.number("reg", reg, positive=True)
-
     def solve(self, problem: Problem) -> Result:
         """The plan by L-BFGS on the semi-dual and a sparse projection."""
         return baselines.scot(problem, self.k, self.reg, max_iter=1000)
@@ -172,8 +168,8 @@ class MMDRouter(_PlanRouter):
     ----------
     num_experts, k
         As in `Router`.
-    kernel : kernel
-        Between tokens.
+    kernel : kernel or name
+        Between tokens; `IMQv2` by default. `Delta` needs no features.
     unbalanced, reg : float
         λ and λ₂.
     **options
@@ -188,8 +184,6 @@ class MMDRouter(_PlanRouter):
     [1, 1]
     """
 
-    needs_features = True
-
     def __init__(
         self,
         num_experts: int,
@@ -201,13 +195,22 @@ class MMDRouter(_PlanRouter):
         **options: Any,
     ) -> None:
         super().__init__(num_experts, k, **options)
-        self.kernel = IMQv2("median") if kernel is None else kernel
-        self.weight = _checks.number("unbalanced", unbalanced, positive=True)
-        self.quadratic = _checks.number("reg", reg, positive=False)
+        self.kernel = IMQv2("median") if kernel is None else as_kernel("kernel", kernel)
+        self.unbalanced = _checks.number("unbalanced", unbalanced, positive=True)
+        self.reg = _checks.number("reg", reg, positive=False)
 
-    def grams(self, features: Tensor) -> Any:
+    def extra_repr(self) -> str:
+        """What the module was made with."""
+        return f"{super().extra_repr()}, kernel={self.kernel}, unbalanced={self.unbalanced:g}, reg={self.reg:g}"
+
+    def geometry(self, features: Tensor | None) -> dict[str, Any]:
         """`Delta` between experts, the kernel between tokens."""
-        return Delta(), self.kernel.gram(features.numpy())
+        gram: Any = self.kernel
+        if not isinstance(self.kernel, Delta):
+            if features is None:
+                raise ValueError(f"features must be given for kernel={self.kernel}, got None; Delta() needs none")
+            gram = self.kernel.gram(features.numpy())
+        return {"kernels": (Delta(), gram), "unbalanced": self.unbalanced, "reg": self.reg}
 
     def solve(self, problem: Problem) -> Result:
         """The optimum without a budget."""

@@ -13,7 +13,7 @@ _SAMPLE = 2000  # a bandwidth rule looks at no more points than this
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
-    """All squared Euclidean distances between points of shape (..., m, d) and (..., n, d).
+    """All squared Euclidean distances between points of shape (..., m, d) and (..., n, d), without autocast.
 
     From the differences where there are few features, which is exact for equal points; by a product of matrices where
     there are many.
@@ -22,7 +22,8 @@ def squared_distances(x: Tensor, y: Tensor) -> Tensor:
         return (x.unsqueeze(-2) - y.unsqueeze(-3)).square().sum(-1)
     centre = y.mean(-2, keepdim=True).detach()  # distances do not change, rounding does
     x, y = x - centre, y - centre
-    return ((x * x).sum(-1, keepdim=True) - 2.0 * x @ y.mT + (y * y).sum(-1).unsqueeze(-2)).clamp_min(0.0)
+    with torch.autocast(x.device.type, enabled=False):
+        return ((x * x).sum(-1, keepdim=True) - 2.0 * x @ y.mT + (y * y).sum(-1).unsqueeze(-2)).clamp_min(0.0)
 
 
 def cost_matrix(x: Tensor, y: Tensor, metric: str = "sqeuclidean") -> Tensor:
@@ -45,7 +46,8 @@ def cost_matrix(x: Tensor, y: Tensor, metric: str = "sqeuclidean") -> Tensor:
     """
     _checks.choice("metric", metric, METRICS)
     if metric == "cosine":
-        return 1.0 - torch.nn.functional.normalize(x, dim=-1) @ torch.nn.functional.normalize(y, dim=-1).mT
+        with torch.autocast(x.device.type, enabled=False):
+            return 1.0 - torch.nn.functional.normalize(x, dim=-1) @ torch.nn.functional.normalize(y, dim=-1).mT
     square = squared_distances(x, y)
     if metric == "sqeuclidean":
         return square

@@ -83,12 +83,16 @@ class SparseTransportLoss(torch.nn.Module):
         Options.checked(budget=budget, **options | ({"start": None} if many else {}))
         self.budget, self.kernel, self.unbalanced, self.reg = budget, kernel, unbalanced, reg
         self.cost, self.reduction, self.options = cost, reduction, options
-        self.fixed_kernel, self.warm_start = fixed_kernel, warm_start
+        self.fixed_kernel = _checks.flag("fixed_kernel", fixed_kernel)
+        self.warm_start = _checks.flag("warm_start", warm_start)
         self._last: list[Result] = []
 
     def extra_repr(self) -> str:
         """What the module was made with."""
-        return f"budget={self.budget}, kernel={self.kernel}, unbalanced={self.unbalanced}, reg={self.reg}"
+        return (
+            f"budget={self.budget}, kernel={self.kernel}, unbalanced={self.unbalanced}, reg={self.reg}, "
+            f"cost={self.cost!r}, reduction={self.reduction!r}"
+        )
 
     def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
         """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones."""
@@ -117,7 +121,7 @@ class SparseTransportLoss(torch.nn.Module):
         )
         if self.warm_start:
             self._last = results
-        value = outcome.value.to(dtype)
+        value: Tensor = outcome.value.to(dtype)
         if self.reduction == "none":
             return value
         return value.mean() if self.reduction == "mean" else value.sum()

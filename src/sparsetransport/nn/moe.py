@@ -59,7 +59,7 @@ class SparseMoE(torch.nn.Module):
         owner = order if k == 1 else order // k
         sent = torch.split(flat.index_select(0, owner), counts)
         answers = [expert(part) for expert, part in zip(self.experts, sent, strict=True) if len(part)]
-        answer = torch.cat(answers)
+        answer = torch.cat(answers or [self.experts[0](flat)])
         weight = routing.weights.flatten().index_select(0, order).to(answer.dtype)
         weighted = answer * weight.reshape(-1, *[1] * (answer.ndim - 1))
         output = weighted.new_zeros(len(flat), *answer.shape[1:]).index_add(0, owner, weighted)

@@ -1,6 +1,5 @@
 """Routers for mixtures of experts: gate logits in, experts and combine weights out."""
 
-import math
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -32,7 +31,8 @@ class Routing(NamedTuple):
 class Router(torch.nn.Module):
     r"""What all routers share: checks, noise, combine weights and the load-balancing loss.
 
-    Weights are the gate's softmax at the chosen experts, normalised over them where k > 1. The load-balancing loss is
+    Weights are the gate's softmax at the chosen experts, normalised over them where k > 1, all in single precision. A
+    batch without tokens is routed to nobody. The load-balancing loss is
     that of Switch Transformers, :math:`m \sum_i f_i \bar{p}_i` with the share of tokens :math:`f_i` and the mean
     probability :math:`\bar{p}_i` of expert i; it is one where all are equal. A subclass has the method ``choose``.
 
@@ -47,7 +47,8 @@ class Router(torch.nn.Module):
     noise_scale : float
         Times this.
     check : bool
-        Look for logits that are not finite. It waits for the device, as sending tokens to experts does anyway.
+        Look for logits that are not finite. It waits for the device, as sending tokens to experts does anyway, and
+        breaks the graph of ``torch.compile``.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class Router(torch.nn.Module):
         if noise is not None:
             _checks.choice("noise", noise, _NOISE)
         self.noise, self.noise_scale = noise, _checks.number("noise_scale", noise_scale, positive=False)
-        self.check = check
+        self.check = _checks.flag("check", check)
 
     def extra_repr(self) -> str:
         """What the module was made with."""
-        return f"num_experts={self.num_experts}, k={self.k}, noise={self.noise!r}"
+        scale = "" if self.noise is None else f", noise_scale={self.noise_scale:g}"
+        return f"num_experts={self.num_experts}, k={self.k}, noise={self.noise!r}{scale}"
 
     def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
         """The experts, of shape (n, k), for probabilities of shape (n, m) in single precision."""
@@ -77,18 +79,17 @@ class Router(torch.nn.Module):
         tokens = None if features is None else self._features(features, logits)
         with torch.autocast(flat.device.type, enabled=False):
             single = flat.float()
-            clean = single.softmax(1)
+            clean, n = single.softmax(1), max(len(flat), 1)
             with torch.no_grad():
                 noisy = single.detach()
                 if self.training and self.noise is not None:
                     noisy = noisy + self.noise_scale * _NOISE[self.noise](noisy)
-                experts = self.choose(noisy.softmax(1), tokens)
-            weights = clean.gather(1, experts)
-            if self.k > 1:
-                weights = weights / weights.sum(1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+                experts = self.choose(noisy.softmax(1), tokens) if len(flat) else flat.new_zeros(0, self.k).long()
+            # The softmax over the chosen is that over all, normalised, and has digits left where that has none.
+            weights = single.gather(1, experts).softmax(1) if self.k > 1 else clean.gather(1, experts)
             counts = torch.zeros(self.num_experts, dtype=torch.int64, device=flat.device)
             load = counts.index_add(0, experts.flatten(), torch.ones_like(experts.flatten()))
-            loss = self.num_experts * (load / experts.numel() * clean.mean(0)).sum()
+            loss = self.num_experts * (load / (n * self.k) * clean.sum(0) / n).sum()
         shape = (*logits.shape[:-1], self.k)
         return Routing(experts.reshape(shape), weights.reshape(shape).to(logits.dtype), load, loss)
 
@@ -98,8 +99,6 @@ class Router(torch.nn.Module):
         if logits.ndim < 2 or logits.shape[-1] != self.num_experts:
             raise ValueError(f"logits must have shape (..., {self.num_experts}), got {tuple(logits.shape)}")
         flat = logits.reshape(-1, self.num_experts)
-        if not len(flat):
-            raise ValueError(f"logits must hold at least one token, got shape {tuple(logits.shape)}")
         if self.check and not bool(torch.isfinite(flat.detach()).all()):
             token, expert = torch.nonzero(~torch.isfinite(flat.detach()))[0].tolist()
             raise ValueError(
@@ -112,7 +111,7 @@ class Router(torch.nn.Module):
         if not isinstance(features, Tensor) or tuple(features.shape[: len(lead)]) != lead or features.ndim <= len(lead):
             shown = tuple(features.shape) if isinstance(features, Tensor) else type(features).__name__
             raise ValueError(f"features must have shape ({', '.join(map(str, lead))}, ...), one a token, got {shown}")
-        return features.detach().reshape(math.prod(lead), -1)
+        return features.detach().flatten(0, len(lead) - 1).flatten(1)
 
 
 class TopKRouter(Router):
@@ -218,11 +217,13 @@ class SparseTransportRouter(TransportRouter):
     reg : float
         λ₂.
     capacity_factor : float
-        Each expert's capacity is this times n / m.
+        Each expert's capacity is this times n / m, in the masses of `plan`. No token is dropped, and as all experts
+        have the same capacity, it has no say in which are chosen.
     inference : {"topk", "prices", "transport"}
         What happens in ``eval`` mode. "topk" is plain top-k, which the gate alone decides. "prices" takes the top k of
-        the probabilities less the running mean of the experts' prices in training: loads stay balanced, and a token's
-        experts depend on no other token. "transport" makes a plan for the batch as in training, as the paper does: a
+        the probabilities less the running mean of the experts' prices in training: loads stay balanced where the
+        probabilities of the experts in question are not small beside the prices, and a token's experts depend on no
+        other token. "transport" makes a plan for the batch as in training, as the paper does: a
         token's experts depend on the others of its batch, though not on their order.
     momentum : float
         Of the running mean of the prices.
@@ -289,7 +290,7 @@ class SparseTransportRouter(TransportRouter):
         self.momentum = _checks.number("momentum", momentum, positive=False)
         if self.momentum >= 1.0:
             raise ValueError(f"momentum must be below 1, got {momentum}")
-        self._graphs: GraphCache | None = GraphCache() if graphs else None
+        self._graphs: GraphCache | None = GraphCache() if _checks.flag("graphs", graphs) else None
         self.register_buffer("prices", torch.zeros(self.num_experts, dtype=torch.float32))
         self.register_buffer("batches", torch.zeros((), dtype=torch.float32))
 
@@ -326,9 +327,11 @@ class SparseTransportRouter(TransportRouter):
         else:
             experts, prices, scale = self._graphs((self.setting, self.capacity_factor), self._choose, *inputs)
         if self.training:
-            # In units of probability, since every batch has a scale of its own.
-            self.prices.lerp_(prices * scale, 1.0 - self.momentum)
-            self.batches.add_(1.0)
+            # In units of probability, since every batch has a scale of its own; a bad batch must not spoil the mean.
+            sound = torch.isfinite(prices).all()
+            mean = torch.lerp(self.prices.float(), prices * scale, 1.0 - self.momentum)
+            self.prices.copy_(torch.where(sound, mean, self.prices))
+            self.batches.add_(sound)
         return experts
 
     def _choose(self, probabilities: Tensor, order: Tensor) -> tuple[Tensor, ...]:
@@ -359,13 +362,16 @@ class SparseTransportRouter(TransportRouter):
         tokens = None if features is None else self._features(features, logits)
         if tokens is None and not isinstance(self.kernel, Delta):
             raise ValueError(f"features must be given for kernel={self.kernel}, got None; kernel=Delta() needs none")
-        gram = None if tokens is None else gram_matrix(self.kernel, tokens.float())
-        values, sides = probabilities / probabilities.amax(), self.capacities(probabilities)
-        found = assign(values, *sides, gram, _order(probabilities, tokens), self.setting)
+        with torch.autocast(logits.device.type, enabled=False):
+            gram = None if tokens is None else gram_matrix(self.kernel, tokens.float())
+            values, sides = probabilities / probabilities.amax(), self.capacities(probabilities)
+            found = assign(values, *sides, gram, _order(probabilities, tokens), self.setting)
         shape = (*logits.shape[:-1], self.k)
         return found._replace(experts=found.experts.reshape(shape), mass=found.mass.reshape(shape))
 
 
 def _order(probabilities: Tensor, features: Tensor | None) -> Tensor:
     """Any number that tells tokens apart and does not depend on their place in the batch."""
-    return probabilities[:, 0] if features is None else features.sum(1, dtype=torch.float32)
+    seen = probabilities if features is None else features
+    weights = torch.arange(1.0, seen.shape[1] + 1.0, device=seen.device).cos()  # sums are all alike after a LayerNorm
+    return (seen.float() * weights).sum(1)
