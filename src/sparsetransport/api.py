@@ -26,10 +26,11 @@ Ints = NDArray[np.int64]
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 _PROOF = 1e-13  # the tolerance of a plan that others are measured by
 ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
-_REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
+_FULL_UP_TO = 2000  # entries of the plan without a budget, where its optimum is not needed to the last one
+_REVERSE_UP_TO = 4000  # of them, beyond which reverse greedy is not tried
 _RESTARTS = 24  # random ones while a gap is open,
-_RESTART_UP_TO = 100_000  # pairs,
-_RESTART_EFFORT = 1e8  # or until this many operations are spent
+_RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
+_RESTART_EFFORT = 1e8  # until this many operations are spent
 
 
 def solve(
@@ -97,6 +98,7 @@ def solve(
         Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of entries; a true answer stops the solve.
+        Where ``gap_tol`` starts anew, steps are counted anew.
     rng : seed or numpy Generator, optional
         For the random methods.
     tol : float, optional
@@ -255,7 +257,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
         prover.full = outcome
     result = _result(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
-        result = _close_gap(result, outcome, prover, options.gap_tol, counting=options.counting)
+        result = _close_gap(result, outcome, prover, options)
     return result
 
 
@@ -310,39 +312,41 @@ def _polish(
     return engine.outcome()._replace(start=outcome.start)
 
 
-def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", gap_tol: float, *, counting: bool) -> Result:
+def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", options: Options) -> Result:
     """Prove the plan good enough, or look for a better one from other starts and say whether that one is."""
+    gap_tol = options.gap_tol or 0.0
     if result.status in (Status.OPTIMAL, Status.ALL_FORBIDDEN):
         return result
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
     proof = result.certify()
-    for engine in _other_starts(prover) if counting and prover.is_bounded else ():
+    for engine in _other_starts(prover, options.callback) if options.counting and prover.is_bounded else ():
         engine.grow()
         engine.polish(thorough=True)
         other = engine.outcome()
         value = prover.problem.value(other.rows, other.cols, other.mass)
-        if value >= result.value - 1e-12 * abs(result.value):
-            continue
-        outcome.record.jump(outcome, other, value)
-        outcome = other._replace(start=outcome.start, record=outcome.record)
-        result = _result(outcome, prover, result._give)
-        result._proofs[True] = replace(proof, value=result.value)  # a bound is one for all plans
+        if value < result.value - 1e-12 * abs(result.value):
+            outcome.record.jump(outcome, other, value)
+            outcome = other._replace(start=outcome.start, record=outcome.record)
+            result = _result(outcome, prover, result._give)
+            result._proofs[True] = replace(proof, value=result.value)  # a bound is one for all plans
+        if engine.stopped:
+            return replace(result, status=Status.STOPPED)
         if result.relative_gap <= gap_tol:
             break
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
 
-def _other_starts(prover: "_Prover") -> Iterator[Engine]:
+def _other_starts(prover: "_Prover", callback: Callback | None) -> Iterator[Engine]:
     """Where else to begin: the optimum without a budget, cut down to it; then random quarters of all pairs."""
     if prover.full.rows.size <= _REVERSE_UP_TO:
-        engine = Engine(prover.problem, prover.limits, tol=prover.tol)
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
         engine.reverse(prover.full)
         yield engine
     (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
-    for _ in range(_RESTARTS if m * n <= _RESTART_UP_TO else 0):
-        engine = Engine(prover.problem, prover.limits, tol=prover.tol)
-        drawn = rng.choice(m * n, -(-m * n // 4), replace=False)
+    for _ in range(_RESTARTS):
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        drawn = rng.choice(m * n, min(-(-m * n // 4), _RESTART_PAIRS), replace=False)
         engine.seed(list(zip((drawn // n).tolist(), (drawn % n).tolist(), strict=True)))
         yield engine
         effort += engine.effort[0]
@@ -358,15 +362,17 @@ class _Prover:
 
     @cached_property
     def full(self) -> Outcome:
-        """The optimum without a budget."""
-        tol = min(self.tol, _PROOF)  # what the user is content with is no proof
-        return _run(self.problem, no_limits(self.problem.shape), [], tol, polish=False, thorough=False)
+        """The optimum without a budget; where ``reg`` is positive, or a plan of so many entries towards it."""
+        tol, limits = min(self.tol, _PROOF), no_limits(self.problem.shape)  # what the user is content with is no proof
+        if self.problem.reg > 0.0:  # any dual point proves something, and there may be no end of entries
+            limits = limits._replace(total=_FULL_UP_TO)
+        return _run(self.problem, limits, [], tol, polish=False, thorough=False)
 
     @cached_property
     def is_bounded(self) -> bool:
         """Is there an optimum without a budget?"""
         try:
-            return self.full is not None
+            return self.problem.reg > 0.0 or self.full is not None
         except UnboundedError:
             return False
 
@@ -382,7 +388,7 @@ class _Prover:
             if bound < 0.0:
                 bound, u, v = max((bound, u, v), certificate.least_bound(problem, self.limits), key=itemgetter(0))
             if tight and parts.value - bound > 1e-12 * abs(parts.value):
-                bound, u, v = certificate.tight_bound(problem, self.limits, [(u, v), self._full_dual])
+                bound, u, v = certificate.tight_bound(problem, self.limits, [(u, v), self._full_dual], parts.value)
         alpha, beta = 2.0 * weight_a * problem.gram_a.times(u), 2.0 * weight_b * problem.gram_b.times(v)
         return Certificate(parts.value, bound, alpha, beta, u, v)
 

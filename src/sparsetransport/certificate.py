@@ -29,7 +29,9 @@ Ints = NDArray[np.int64]
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
 _BLOCK = 256
 _FEW = 16  # entries a line; up to here a short list beats a partition
-_ITERATIONS, _MEMORY = 1000, 20  # of L-BFGS
+_ITERATIONS, _MEMORY = 1000, 20  # of L-BFGS,
+_LARGE = 50_000  # which with more pairs than this
+_LOOK, _WORTH = 50, 1e-3  # ends where so many iterations bring less than this share of the gap
 _ASCEND_UP_TO = 4000  # points a side, since the ascent factorises the Gram matrices
 
 
@@ -57,15 +59,37 @@ def _wishes(problem: Problem, alpha: Floats, beta: Floats) -> Iterator[tuple[int
 def _whole(problem: Problem, count: int, alpha: Floats, beta: Floats) -> tuple[float, Floats, Floats]:
     """The ``count`` largest of the whole plan."""
     rows, cols, top = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    for first, wish in _wishes(problem, alpha, beta):
-        floor = top.min() if top.size == count else 0.0
-        i, j = np.nonzero(wish > floor)
-        rows, cols = np.concatenate([rows, i + first]), np.concatenate([cols, j])
-        top = np.concatenate([top, wish[i, j]])
+    for first, block in problem.cost.blocks():
+        floor = float(top.min()) if top.size == count else 0.0
+        place, found = _above(block, alpha[first : first + len(block)], beta, floor)
+        i, j = np.divmod(place, block.shape[1])
+        rows, cols, top = np.concatenate([rows, i + first]), np.concatenate([cols, j]), np.concatenate([top, found])
         if top.size > count:
             keep = np.argpartition(top, top.size - count)[top.size - count :]
             rows, cols, top = rows[keep], cols[keep], top[keep]
     return 0.5 * float(top @ top), *problem.marginals(rows, cols, top)
+
+
+@kernel
+def _above(cost: Floats, alpha: Floats, beta: Floats, floor: float) -> tuple[Ints, Floats]:
+    """Where ``α + β - C`` is above ``floor``, counted row by row, and what it is there."""
+    place, found, size = np.empty(1024, np.int64), np.empty(1024), 0
+    for i in range(cost.shape[0]):
+        row, most = cost[i], -np.inf
+        for j in range(row.size):  # first whether there is any, which vectorises: mostly there is none
+            most = max(most, beta[j] - row[j])
+        if not alpha[i] + most > floor:
+            continue
+        if size + row.size > found.size:
+            place, found = np.append(place, np.empty_like(place)), np.append(found, np.empty_like(found))
+            if size + row.size > found.size:
+                place, found = np.append(place, np.empty(row.size, np.int64)), np.append(found, np.empty(row.size))
+        for j in range(row.size):
+            wish = alpha[i] + beta[j] - row[j]
+            if wish > floor:
+                place[size], found[size] = i * row.size + j, wish
+                size += 1
+    return place[:size].copy(), found[:size].copy()
 
 
 def _by_line(
@@ -163,19 +187,26 @@ def _bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[f
     return max(dual_value(problem, conjugate, u, v) for conjugate in conjugates(problem, limits)), u, v
 
 
-def tight_bound(problem: Problem, limits: Limits, starts: list[tuple[Floats, Floats]]) -> tuple[float, Floats, Floats]:
-    """The best bound that maximising the dual finds, over all parts of the budget: ``(bound, u, v)``."""
+def tight_bound(
+    problem: Problem, limits: Limits, starts: list[tuple[Floats, Floats]], reached: float
+) -> tuple[float, Floats, Floats]:
+    """The best bound that maximising the dual finds, over all parts of the budget: ``(bound, u, v)``.
+
+    ``reached`` is the objective of the plan in question.
+    """
     found = []
     for conjugate in conjugates(problem, limits):
         values = [dual_value(problem, conjugate, u, v) for u, v in starts]
         best = int(np.argmax(values))
         found.append((values[best], *starts[best]))
         if max(problem.shape) <= _ASCEND_UP_TO:
-            found.append(_ascend(problem, conjugate, *starts[best]))
+            found.append(_ascend(problem, conjugate, *starts[best], reached))
     return max(found, key=lambda one: one[0])
 
 
-def _ascend(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
+def _ascend(
+    problem: Problem, conjugate: Conjugate, u: Floats, v: Floats, reached: float
+) -> tuple[float, Floats, Floats]:
     r"""Maximise the dual by L-BFGS.
 
     With :math:`G = RR^\top` and :math:`y = \sqrt{2\lambda}R^\top u` the quadratic terms become :math:`\tfrac12|y|^2`,
@@ -196,20 +227,26 @@ def _ascend(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> tup
         return -value, x - np.concatenate([slope_a, slope_b])
 
     begin = np.concatenate([sides[0].enter(u), sides[1].enter(v)])
-    found = _descend(descend, begin)
+    found = _descend(descend, begin, -reached, _WORTH if m * len(v) > _LARGE else 0.0)
     # What is reported is evaluated anew from u and v, so that no rounding of the change of variables is in it.
     u, v = sides[0].leave(found[:m]), sides[1].leave(found[m:])
     return dual_value(problem, conjugate, u, v), u, v
 
 
-def _descend(function: Callable[[Floats], tuple[float, Floats]], x: Floats) -> Floats:
+def _descend(function: Callable[[Floats], tuple[float, Floats]], x: Floats, least: float, worth: float) -> Floats:
     """Minimise a convex function with kinks: L-BFGS with the weak Wolfe line search of Lewis and Overton.
 
+    It ends where `_LOOK` iterations have not shortened the way to ``least`` by the share ``worth``.
     SciPy's L-BFGS-B asks for smoothness and spends its time in threaded BLAS calls on vectors of a few hundred numbers.
     """
     value, slope = function(x)
     steps: list[tuple[Floats, Floats, float]] = []
-    for _ in range(_ITERATIONS):
+    before = np.inf
+    for iteration in range(_ITERATIONS):
+        if iteration % _LOOK == 0:
+            if before - value < worth * (value - least):
+                break
+            before = value
         direction = _quasi_newton(slope, steps)
         falling = float(direction @ slope)
         if not falling < 0.0:

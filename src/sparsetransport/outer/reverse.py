@@ -16,7 +16,7 @@ from .compiled import FULL, OPTIMAL, grow, log, note, start_afresh, wants_more
 from .state import Data, Trace, Work, copy_work
 
 _ENOUGH = 1.0 + 1e-12  # times the gain of a plan is what a better one has
-BEYOND = 32, 500  # entries that a plan may have beyond its budget: as many as it has, within these
+BEYOND = 128, 500  # entries that a plan may have beyond its budget: as many as it has, within these
 _LIFT = 2**61  # on top of the capacities of rows, columns and groups
 _CANCELLED = 1e-6  # a difference below this share of what it was taken from is computed anew
 
