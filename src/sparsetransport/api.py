@@ -315,7 +315,7 @@ def _polish(
 def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", options: Options) -> Result:
     """Prove the plan good enough, or look for a better one from other starts and say whether that one is."""
     gap_tol = options.gap_tol or 0.0
-    if result.status in (Status.OPTIMAL, Status.ALL_FORBIDDEN):
+    if result.status in (Status.OPTIMAL, Status.EMPTY, Status.ALL_FORBIDDEN):
         return result
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
@@ -425,10 +425,11 @@ def _result(outcome: Outcome, prover: _Prover, give: Any) -> Result:
     linear = float(problem.cost.entries(rows, cols) @ mass)
     missed = 0.5 * float(r @ (marginals[0] - problem.a) + c @ (marginals[1] - problem.b))
     value = linear + missed + 0.5 * problem.reg * float(mass @ mass)
-    parts = Parts(rows, cols, mass, problem.shape, value, linear, marginals, (-r, -c), problem.points)
+    wanted = problem.a, problem.b
+    parts = Parts(rows, cols, mass, problem.shape, value, linear, wanted, marginals, (-r, -c), problem.points)
     gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
     residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
-    status = outcome.status if problem.cost.has_pairs else Status.ALL_FORBIDDEN
+    status = outcome.status.said_of(parts, problem.cost.has_pairs)
     converged = outcome.converged and residual <= max(_SMALL_RESIDUAL, prover.tol)
     if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
         _checks.warn(

@@ -142,7 +142,15 @@ class Problem:
         else:
             matrix = costs.cost_matrix(x, y, cost, normalize=normalize_cost)
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        return cls(built, a, b, *_sides(kernels, "median"), unbalanced, reg, (x, y))
+        sides = _sides(kernels, "median")
+        if cost == "cosine":  # which sees directions alone, and so do the kernels
+            sides = tuple(  # type: ignore[assignment]
+                as_gram(
+                    f"kernels[{k}]", kernel, len(p), p / np.linalg.norm(p, axis=1, keepdims=True), lazy=built.is_lazy
+                )
+                for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
+            )
+        return cls(built, a, b, *sides, unbalanced, reg, (x, y))
 
     @property
     def shape(self) -> tuple[int, int]:

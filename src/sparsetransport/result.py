@@ -22,6 +22,7 @@ class Status(Enum):
     """Why a solve ended, in words."""
 
     OPTIMAL = "no pair lowers the objective any further: this is the optimum without a budget"
+    EMPTY = "the plan is empty, which is the optimum: to move any mass costs more than to miss it all; raise unbalanced"
     BUDGET_USED = "the budget is used up"
     LOCAL = "no pair that the budget still allows lowers the objective"
     GAP_REACHED = "the certified gap is within the tolerance asked for"
@@ -33,6 +34,13 @@ class Status(Enum):
 
     def __str__(self) -> str:
         return self.value
+
+    def said_of(self, parts: "Parts", has_pairs: bool) -> "Status":
+        """The same, or why there is nothing in the plan."""
+        if not has_pairs:
+            return Status.ALL_FORBIDDEN
+        wanted = all(side.any() for side in parts.wanted)
+        return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self
 
 
 class _Bounded(Protocol):
@@ -140,6 +148,7 @@ class Parts(NamedTuple):
     shape: tuple[int, int]
     value: float
     value_linear: float
+    wanted: tuple[Floats, Floats]
     marginals: tuple[Floats, Floats]
     potentials: tuple[Floats, Floats]
     points: tuple[Floats, Floats] | None
@@ -243,6 +252,20 @@ class Result(Gap):
     def marginal_b(self) -> Any:
         """Column sums of the plan."""
         return self._give(self._parts.marginals[1].copy())
+
+    @property
+    def marginal_errors(self) -> tuple[float, float]:
+        """How much of the mass of each side is off the mark, as a share of what was wanted.
+
+        It is what is missing at points which want more, or too much at those which want less, whichever is more. Where
+        nothing is lost on the whole both are the same: mass that leaves from, or arrives at, another point.
+        """
+        first, second = (
+            max(float((reached - wanted).clip(0.0).sum()), float((wanted - reached).clip(0.0).sum()))
+            / (float(wanted.sum()) or 1.0)
+            for reached, wanted in zip(self._parts.marginals, self._parts.wanted, strict=True)
+        )
+        return first, second
 
     @property
     def potentials(self) -> tuple[Any, Any]:

@@ -90,6 +90,7 @@ def as_result(
         problem.shape,
         problem.value(rows, cols, mass),
         float(problem.cost.entries(rows, cols) @ mass),
+        (problem.a, problem.b),
         problem.marginals(rows, cols, mass),
         (-r, -c),
         problem.points,

@@ -103,6 +103,7 @@ class Later(Result):
             (m, n),
             value,
             linear,
+            (solved.mass[points][:m], solved.mass[points][m:]),
             (marginal[:m], marginal[m:]),
             (potential[:m], potential[m:]),
             source.points if isinstance(source, Problem) else None,
@@ -112,9 +113,8 @@ class Later(Result):
     def status(self) -> Status:
         """Why the solve ended."""
         code = int(self._solved.plans.code[self._k])
-        if self._solved.empty[self._k]:
-            return Status.ALL_FORBIDDEN
-        return Status.OPTIMAL if code == batch.CERTAIN else Status.BUDGET_USED if code == FULL else Status.LOCAL
+        status = Status.OPTIMAL if code == batch.CERTAIN else Status.BUDGET_USED if code == FULL else Status.LOCAL
+        return status.said_of(self._parts, not self._solved.empty[self._k])
 
     @cached_property
     def kkt(self) -> float:

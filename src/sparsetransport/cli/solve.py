@@ -16,7 +16,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .. import _checks, plotting
-from .._checks import Floats
 from ..api import solve_problem
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
@@ -236,7 +235,7 @@ def _progress(matroid: Matroid | None, shape: tuple[int, int]) -> Iterator[Callb
 
 def _details(result: Result, inputs: Inputs, *, bound: bool, seconds: float, seed: int | None) -> dict[str, Any]:
     """What a result is worth, in numbers."""
-    missed = [_missed(*sides) for sides in zip(result.marginals, inputs.masses, strict=True)]
+    missed = result.marginal_errors
     return {
         "lower_bound": result.lower_bound if bound else None,
         "gap": result.gap if bound else None,
@@ -249,15 +248,6 @@ def _details(result: Result, inputs: Inputs, *, bound: bool, seconds: float, see
         "seconds": seconds,
         "seed": seed,
     }
-
-
-def _missed(reached: Floats, wanted: Floats) -> float:
-    """The mass that is missing or too much at the points of a side, whichever is more, as a share of what was wanted.
-
-    Of equal totals one is as much as the other: half of the sum of all errors.
-    """
-    excess = reached - wanted
-    return max(float(excess.clip(0.0).sum()), -float(excess.clip(None, 0.0).sum())) / (float(wanted.sum()) or 1.0)
 
 
 def _print_summary(result: Result, details: dict[str, Any]) -> None:

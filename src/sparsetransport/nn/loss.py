@@ -127,6 +127,8 @@ class SparseTransportLoss(torch.nn.Module):
         return value.mean() if self.reduction == "mean" else value.sum()
 
     def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
+        if self.cost == "cosine":  # which sees directions alone, and so do the kernels
+            x, y = torch.nn.functional.normalize(x, dim=-1), torch.nn.functional.normalize(y, dim=-1)
         grams = [gram_matrix(kernel, points) for kernel, points in zip(_kernel_pair(self.kernel), (x, y), strict=True)]
         return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
 
