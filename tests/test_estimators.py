@@ -1,6 +1,5 @@
 """`TransportClassifier` keeps scikit-learn's contract, and labels are those of the clusters that points belong to."""
 
-import importlib.util
 import pickle
 import subprocess
 import sys
@@ -32,14 +31,14 @@ def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
 
 
-def _clusters(seed, counts, *, shift=0.0, spread=1.0, distance=1.4):
-    """Points around as many random centres as there are counts, moved together; the centres depend on the seed alone."""
+def _clusters(seed, counts, *, shift=0.0, distance=1.4):
+    """Points around as many random centres as there are counts, moved together; the seed alone decides on the centres."""
     rng = np.random.default_rng(seed)
     centres = distance * rng.normal(size=(len(counts), 10))
     direction = rng.normal(size=10)
     labels = np.repeat(np.arange(len(counts)), counts)
     rng = np.random.default_rng([seed, *counts])
-    return centres[labels] + spread * rng.normal(size=(len(labels), 10)) + shift * direction, labels
+    return centres[labels] + rng.normal(size=(len(labels), 10)) + shift * direction, labels
 
 
 @pytest.mark.parametrize("n_links", [1, 3])
@@ -80,16 +79,14 @@ def test_clusters_that_moved_are_matched_as_a_whole():
     how = {"counts": (80, 50, 40, 30), "shift": 1.5}
     ours = _accuracy(TransportClassifier, range(8), **how)
     neighbours = _accuracy(lambda: KNeighborsClassifier(3), range(8), **how)
-    print(ours, neighbours)
-    assert ours > neighbours + 0.01
+    assert ours > neighbours + 0.03
 
 
 def test_a_tight_labelled_side_keeps_its_proportions_and_a_loose_one_does_not():
-    """Why the default is loose: a class that makes up a quarter of the labels may be more than half of the new points."""
+    """Why the default is loose: a class with a quarter of the labels may have more than half of the new points."""
     how = {"counts": (110, 50, 30, 10), "shift": 0.0}
     ours = _accuracy(TransportClassifier, range(4), **how)
     tight = _accuracy(lambda: TransportClassifier(unbalanced=(100.0, 10.0)), range(4), **how)
-    print(ours, tight)
     assert ours > tight + 0.1
     assert ours > _accuracy(lambda: KNeighborsClassifier(1), range(4), **how)
 
@@ -118,8 +115,8 @@ def test_the_plan_solves_the_problem_of_the_docstring():
         np.full(40, 25 / 40),
         np.ones(25),
         kernels=(st.RBF("median").gram(X), st.Delta()),
-        unbalanced=(0.5 * C.mean() / 25, 20.0 * C.mean()),
-        reg=0.3 * C.mean(),
+        unbalanced=(0.5 * np.median(C) / 25, 20.0 * np.median(C)),
+        reg=0.3 * np.median(C),
         budget=st.PerColumn(2),
         polish=False,
     )
@@ -129,11 +126,11 @@ def test_the_plan_solves_the_problem_of_the_docstring():
 
 
 def test_points_that_get_no_mass_take_the_nearest_label():
-    """A second weight so small that serving a point far away is not worth its cost."""
+    """An outlier among the new points is not worth its cost, and does not disturb the others."""
     X, y = _clusters(4, (20, 20), distance=5.0)
     new, truth = _clusters(4, (5, 5), distance=5.0)
     new[0] = X[y == 1].mean(axis=0) + 100.0 * (X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0))
-    model = TransportClassifier(unbalanced=(1.0, 0.1)).fit(X, y)
+    model = TransportClassifier().fit(X, y)
     assert model.transport(new).marginal_b[0] == 0.0
     assert model.predict_proba(new)[0].tolist() == [0.0, 1.0]
     assert (model.predict(new)[1:] == truth[1:]).all()
@@ -163,7 +160,7 @@ def test_labels_may_be_strings_and_of_one_class():
 
 
 def test_points_that_are_all_the_same():
-    """Their mean cost, the unit of the weights, is zero."""
+    """Their median cost, the unit of the weights, is zero."""
     model = TransportClassifier().fit(np.ones((4, 2)), [0, 0, 0, 1])
     assert model.predict(np.ones((3, 2))).tolist() == [0, 0, 0]
 
@@ -233,7 +230,6 @@ def test_without_scikit_learn_one_sentence_says_how_to_get_it():
     code = "import sys; sys.modules['sklearn'] = None; import sparsetransport; import sparsetransport.estimators"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == (
-        "ImportError: sparsetransport.estimators needs scikit-learn 1.6 or newer: pip install 'sparsetransport[sklearn]'"
-    )
-    assert importlib.util.find_spec("sklearn")
+    assert "During handling" not in done.stderr
+    message = "sparsetransport.estimators needs scikit-learn 1.6 or newer: pip install 'sparsetransport[sklearn]'"
+    assert done.stderr.splitlines()[-1] == f"ImportError: {message}"

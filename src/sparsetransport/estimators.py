@@ -28,6 +28,8 @@ except ImportError:
 
 __all__ = ["TransportClassifier"]
 
+_SAMPLE = 2000  # the median of the costs looks at no more points of a side than this
+
 
 class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     r"""Label transfer: new points get the labels of the points that a sparse plan links them to.
@@ -39,8 +41,8 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         \langle C, \gamma\rangle + \bar C \Bigl( \tfrac{w}{n} \|\gamma 1 - \tfrac{n}{m} 1\|^2_G
         + v \|\gamma^\top 1 - 1\|^2 + \tfrac{r}{2}\|\gamma\|^2 \Bigr),
 
-    where :math:`(w, v)` is ``unbalanced``, :math:`r` is ``reg`` and :math:`\bar C` the mean cost. A new point asks for
-    one unit of mass and takes it from the cheapest labelled points, unless those have served too many already: so
+    where :math:`(w, v)` is ``unbalanced``, :math:`r` is ``reg`` and :math:`\bar C` the median cost. A new point asks
+    for one unit of mass and takes it from the cheapest labelled points, unless those have served too many already: so
     clusters are matched as a whole, which withstands a shift that all new points share (a batch effect). The share of
     a point's mass that comes from a class is the probability of that class.
 
@@ -76,11 +78,11 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    The weights are multiples of the mean cost, and the first is divided by the number of new points: they mean the same
-    in any units and for any number of points.
+    The weights are multiples of the median cost, and the first is divided by the number of new points: they mean the
+    same in any units and for any number of points.
 
-    Should a new point get no mass at all (the second weight is small, or it lies far from everything), it gets the label
-    of the labelled point nearest to it by ``cost``.
+    Should a new point get no mass at all (it is an outlier, or the second weight is small), it gets the label of the
+    labelled point nearest to it by ``cost``.
 
     The work grows with the cube of the links: on one core 1,000 new points with three links each take about 3 s, 2,000
     about 40 s, and 2,000 with one link each 2 s.
@@ -210,8 +212,15 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             kernels=(self.kernel, Delta()),
             unbalanced=self.unbalanced,
         )
-        unit = problem.cost.mean or 1.0  # 0 where all points are the same
+        unit = _typical_cost(self._points, points, self.cost)
         labelled, new = problem.unbalanced
         problem = replace(problem, unbalanced=(labelled * unit / n, new * unit), reg=self.reg * unit)
         # A polish takes several times as long for a ten-thousandth of the objective, and hardly ever changes a label.
         return solve_problem(problem, budget=PerColumn(self.n_links), polish=False)
+
+
+def _typical_cost(labelled: Floats, new: Floats, cost: str) -> float:
+    """The median cost, which outliers do not move; the mean where most points are the same, and one where all are."""
+    some, others = (points[:: -(-len(points) // _SAMPLE)] for points in (labelled, new))
+    matrix = costs.cost_matrix(some, others, cost)
+    return float(np.median(matrix)) or float(matrix.mean()) or 1.0
