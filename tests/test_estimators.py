@@ -32,7 +32,7 @@ def test_the_contract_of_scikit_learn(estimator, check):
 
 
 def _clusters(seed, counts, *, shift=0.0, distance=1.4):
-    """Points around as many random centres as there are counts, moved together; the seed alone decides on the centres."""
+    """Points around as many random centres as there are counts, moved together; the centres are those of the seed."""
     rng = np.random.default_rng(seed)
     centres = distance * rng.normal(size=(len(counts), 10))
     direction = rng.normal(size=10)

@@ -84,10 +84,21 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Should a new point get no mass at all (it is an outlier, or the second weight is small), it gets the label of the
     labelled point nearest to it by ``cost``.
 
-    The work grows with the cube of the links: on one core 1,000 new points with three links each take about 3 s, 2,000
-    about 40 s, and 2,000 with one link each 2 s.
+    The defaults were chosen by measurement, on four Gaussian clusters in ten dimensions, 200 labelled points and 200
+    new ones. On other draws than those they were chosen on, 20 for each of nine cases without and with outliers and
+    wrong labels, the mean share of right labels is 0.921 (0.933 with five links, which wrong labels call for), where
+    three nearest neighbours have 0.909, ten 0.924, and exact balanced transport has 0.735. It depends on the case:
 
-    MEASURED
+    - New points that moved by as much as the clusters are apart (a standard deviation of 1.5 a feature, where that of
+      the centres is 1.4): 0.900, neighbours 0.828.
+    - The same, and proportions 55:25:15:5 where those of the labels are even: 0.843, neighbours 0.833.
+    - Such proportions and no move: 0.948, neighbours 0.971. Where nothing moved, nearest neighbours are the better
+      choice; a first weight of 0.1 comes close to them, and one of 10 is for proportions known to be the same.
+
+    ``python -m benchmarks.run labels`` prints the whole table.
+
+    The work grows with about the cube of the links: on one core 1,000 new points with three links each take 2 s, 2,000
+    take 31 s, and 2,000 with one link each take 1 s. Predict more in random batches, which have the same proportions.
 
     Examples
     --------
@@ -196,7 +207,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if left_out.size:
             nearest = costs.cost_matrix(points[left_out], self._points, self.cost).argmin(axis=1)
             received[left_out, self._labels[nearest]] = 1.0
-        return received / received.sum(axis=1, keepdims=True)
+        return np.asarray(received / received.sum(axis=1, keepdims=True))
 
     def _new(self, X: Any) -> Floats:
         return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
