@@ -60,6 +60,15 @@ def test_a_small_first_weight_is_the_nearest_neighbour():
     assert (loose.predict(new) == KNeighborsClassifier(1).fit(X, y).predict(new)).all()
 
 
+def test_a_point_on_its_own_takes_the_nearest_label():
+    """It tells nothing of a shift; and the proportions of the labels must not draw it to the middle of them."""
+    X, y = _clusters(1, (30, 30, 30))
+    new, _ = _clusters(1, (20, 10, 20), shift=1.0)
+    model = TransportClassifier(1).fit(X, y)
+    alone = np.concatenate([model.predict(point[None]) for point in new])
+    assert (alone == KNeighborsClassifier(1).fit(X, y).predict(new)).all()
+
+
 def _accuracy(make, seeds, **how):
     """Mean share of right labels where a tenth of the labelled points are far out and another has a random label."""
     right = []
@@ -115,7 +124,7 @@ def test_the_plan_solves_the_problem_of_the_docstring():
         np.full(40, 25 / 40),
         np.ones(25),
         kernels=(st.RBF("median").gram(X), st.Delta()),
-        unbalanced=(0.5 * np.median(C) / 25, 20.0 * np.median(C)),
+        unbalanced=(0.5 * np.median(C) * 24 / 25**2, 20.0 * np.median(C)),
         reg=0.3 * np.median(C),
         budget=st.PerColumn(2),
         polish=False,

@@ -28,6 +28,7 @@ except ImportError:
 
 __all__ = ["TransportClassifier"]
 
+_ALONE = 1e-6  # in place of zero, as weights are positive
 _SAMPLE = 2000  # the median of the costs looks at no more points of a side than this
 
 
@@ -38,7 +39,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     :math:`n` new ones with at most ``n_links`` links for each new point. It minimises
 
     .. math::
-        \langle C, \gamma\rangle + \bar C \Bigl( \tfrac{w}{n} \|\gamma 1 - \tfrac{n}{m} 1\|^2_G
+        \langle C, \gamma\rangle + \bar C \Bigl( w \tfrac{n - 1}{n^2} \|\gamma 1 - \tfrac{n}{m} 1\|^2_G
         + v \|\gamma^\top 1 - 1\|^2 + \tfrac{r}{2}\|\gamma\|^2 \Bigr),
 
     where :math:`(w, v)` is ``unbalanced``, :math:`r` is ``reg`` and :math:`\bar C` the median cost. A new point asks
@@ -47,8 +48,8 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     a point's mass that comes from a class is the probability of that class.
 
     Predictions are *transductive*: they depend on all points that are predicted together, and a point may get another
-    label in another batch. Points predicted one by one are matched with nothing, and get the label of the labelled
-    points nearest to them. Predict points together that came about together, in the proportions they came in.
+    label in another batch. A point on its own says nothing of a shift, and gets the label of the labelled points
+    nearest to it. Predict points together that came about together, in the proportions they came in.
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    The weights are multiples of the median cost, and the first is divided by the number of new points: they mean the
-    same in any units and for any number of points.
+    The weights are multiples of the median cost, and the first is scaled by the number of new points: they mean the
+    same in any units and for any number of points, but that few points tell little of their proportions.
 
     Should a new point get no mass at all (it is an outlier, or the second weight is small), it gets the label of the
     labelled point nearest to it by ``cost``.
@@ -89,16 +90,15 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     wrong labels, the mean share of right labels is 0.921 (0.933 with five links, which wrong labels call for), where
     three nearest neighbours have 0.909, ten 0.924, and exact balanced transport has 0.735. It depends on the case:
 
-    - New points that moved by as much as the clusters are apart (a standard deviation of 1.5 a feature, where that of
-      the centres is 1.4): 0.900, neighbours 0.828.
-    - The same, and proportions 55:25:15:5 where those of the labels are even: 0.843, neighbours 0.833.
+    - New points that moved by three quarters of the distance between two centres: 0.900, three neighbours 0.828.
+    - The same, and proportions 55:25:15:5 where those of the labels are even: 0.844, neighbours 0.833.
     - Such proportions and no move: 0.948, neighbours 0.971. Where nothing moved, nearest neighbours are the better
       choice; a first weight of 0.1 comes close to them, and one of 10 is for proportions known to be the same.
 
     ``python -m benchmarks.run labels`` prints the whole table.
 
     The work grows with about the cube of the links: on one core 1,000 new points with three links each take 2 s, 2,000
-    take 31 s, and 2,000 with one link each take 1 s. Predict more in random batches, which have the same proportions.
+    half a minute, and 2,000 with one link each 1 s. Predict more in random batches, which have the same proportions.
 
     Examples
     --------
@@ -225,8 +225,9 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         unit = _typical_cost(self._points, points, self.cost)
         labelled, new = problem.unbalanced
-        problem = replace(problem, unbalanced=(labelled * unit / n, new * unit), reg=self.reg * unit)
-        # A polish takes several times as long for a ten-thousandth of the objective, and hardly ever changes a label.
+        crowd = max(n - 1, _ALONE) / n**2
+        problem = replace(problem, unbalanced=(labelled * crowd * unit, new * unit), reg=self.reg * unit)
+        # A polish takes ten times as long for 0.2 % of the objective, and changes less than one label in a hundred.
         return solve_problem(problem, budget=PerColumn(self.n_links), polish=False)
 
 
