@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
-MODULES = ["", "plotting", "nn", "apps.network_design", "baselines", "experiments"]
+MODULES = ["", "plotting", "nn", "apps.network_design", "baselines", "estimators", "experiments"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OPTIONAL = ("jax", "matplotlib", "sklearn", "torch")
@@ -82,6 +82,8 @@ def headings(page: Path) -> list[str]:
 def test_every_public_name_is_in_the_reference(module):
     if module == "nn":
         pytest.importorskip("torch")
+    if module == "estimators":
+        pytest.importorskip("sklearn")
     names = importlib.import_module(f"sparsetransport.{module}".rstrip(".")).__all__
     page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     code = " ".join(re.findall(r"`([^`\n]+)`", page))

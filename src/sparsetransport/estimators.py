@@ -1,0 +1,238 @@
+"""scikit-learn: labels handed from points that have them to points that do not, by one sparse plan.
+
+Needs scikit-learn (``pip install 'sparsetransport[sklearn]'``); ``import sparsetransport`` does not import this.
+"""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _checks
+from ._checks import Floats
+from .api import solve_problem
+from .geometry import costs
+from .geometry.kernels import Delta, as_kernel
+from .matroids import PerColumn
+from .problem import Problem, weights_of
+from .result import Result
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    cure = "pip install 'sparsetransport[sklearn]'"
+    raise ImportError(f"sparsetransport.estimators needs scikit-learn 1.6 or newer: {cure}") from None
+
+__all__ = ["TransportClassifier"]
+
+_ALONE = 1e-6  # in place of zero, as weights are positive
+_SAMPLE = 2000  # the median of the costs looks at no more points of a side than this
+
+
+class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    r"""Label transfer: new points get the labels of the points that a sparse plan links them to.
+
+    All new points are labelled together, by one plan :math:`\gamma \ge 0` from the :math:`m` labelled points to the
+    :math:`n` new ones with at most ``n_links`` links for each new point. It minimises
+
+    .. math::
+        \langle C, \gamma\rangle + \bar C \Bigl( w \tfrac{n - 1}{n^2} \|\gamma 1 - \tfrac{n}{m} 1\|^2_G
+        + v \|\gamma^\top 1 - 1\|^2 + \tfrac{r}{2}\|\gamma\|^2 \Bigr),
+
+    where :math:`(w, v)` is ``unbalanced``, :math:`r` is ``reg`` and :math:`\bar C` the median cost. A new point asks
+    for one unit of mass and takes it from the cheapest labelled points, unless those have served too many already: so
+    clusters are matched as a whole, which withstands a shift that all new points share (a batch effect). The share of
+    a point's mass that comes from a class is the probability of that class.
+
+    Predictions are *transductive*: they depend on all points that are predicted together, and a point may get another
+    label in another batch. A point on its own says nothing of a shift, and gets the label of the labelled points
+    nearest to it. Predict points together that came about together, in the proportions they came in.
+
+    Parameters
+    ----------
+    n_links : int
+        At most so many labelled points serve a new one.
+    cost : {"sqeuclidean", "euclidean", "cosine"}
+        The cost of moving a unit of mass.
+    kernel : kernel, or rule for the bandwidth of an RBF
+        What is near enough on the labelled side: a labelled point may serve in place of those close to it. ``Delta()``
+        asks every labelled point to serve for itself. The new side always has ``Delta()``: each point asks for itself.
+    unbalanced : float or pair of floats
+        How much it counts what the labelled side and the new side miss. A small first weight lets labelled points, and
+        so classes, serve as many new points as lie near them (zero would be a nearest-neighbour classifier); a large
+        one keeps the proportions of the labelled classes. The second must be large for new points to be served.
+    reg : float
+        The weight of the quadratic term, which shares a point out evenly among its links. With zero most points have a
+        single link, whatever ``n_links``.
+
+    Attributes
+    ----------
+    classes_ : array of shape (k,)
+        The labels.
+    n_features_in_ : int
+        Features of a point.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Their names, where ``fit`` was given a data frame with such.
+
+    Notes
+    -----
+    The weights are multiples of the median cost, and the first is scaled by the number of new points: they mean the
+    same in any units and for any number of points, but that few points tell little of their proportions.
+
+    Should a new point get no mass at all (it is an outlier, or the second weight is small), it gets the label of the
+    labelled point nearest to it by ``cost``.
+
+    The defaults were chosen by measurement, on four Gaussian clusters in ten dimensions, 200 labelled points and 200
+    new ones. On other draws than those they were chosen on, 20 for each of nine cases without and with outliers and
+    wrong labels, the mean share of right labels is 0.921 (0.933 with five links, which wrong labels call for), where
+    three nearest neighbours have 0.909, ten 0.924, and exact balanced transport has 0.735. It depends on the case:
+
+    - New points that moved by three quarters of the distance between two centres: 0.900, three neighbours 0.828.
+    - The same, and proportions 55:25:15:5 where those of the labels are even: 0.844, neighbours 0.833.
+    - Such proportions and no move: 0.948, neighbours 0.971. Where nothing moved, nearest neighbours are the better
+      choice; a first weight of 0.1 comes close to them, and one of 10 is for proportions known to be the same.
+
+    ``python -m benchmarks.run labels`` prints the whole table.
+
+    The work grows with about the cube of the links: on one core 1,000 new points with three links each take 2 s, 2,000
+    half a minute, and 2,000 with one link each 1 s. Predict more in random batches, which have the same proportions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsetransport.estimators import TransportClassifier
+    >>> X = np.array([[0.0, 0.0], [0.1, 0.2], [3.0, 3.0], [3.2, 3.1]])
+    >>> transfer = TransportClassifier(n_links=2).fit(X, ["left", "left", "right", "right"])
+    >>> transfer.predict([[0.3, 0.1], [2.9, 3.3], [0.2, 0.0]]).tolist()
+    ['left', 'right', 'left']
+    """
+
+    def __init__(
+        self,
+        n_links: int = 3,
+        *,
+        cost: str = "sqeuclidean",
+        kernel: Any = "median",
+        unbalanced: Any = (1.0, 10.0),
+        reg: float = 1.0,
+    ) -> None:
+        self.n_links = n_links
+        self.cost = cost
+        self.kernel = kernel
+        self.unbalanced = unbalanced
+        self.reg = reg
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Keep the labelled points.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            The points.
+        y : array of shape (m,)
+            Their labels, numbers or strings.
+
+        Returns
+        -------
+        TransportClassifier
+            Itself.
+        """
+        points, labels = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(labels)
+        _checks.positive_int("n_links", self.n_links)
+        _checks.choice("cost", self.cost, costs.METRICS)
+        as_kernel("kernel", self.kernel)
+        _checks.number("reg", self.reg, positive=False)
+        if weights_of(self.unbalanced) is None:
+            raise ValueError(f"unbalanced must be a positive number or a pair of them, got {self.unbalanced!r}")
+        self._points = points.copy()
+        self.classes_, self._labels = np.unique(labels, return_inverse=True)
+        return self
+
+    def transport(self, X: Any) -> Result:
+        """The plan that predictions are made from.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            New points.
+
+        Returns
+        -------
+        Result
+            Its rows are the labelled points in the order of ``fit``, its columns the new ones, whose masses are about
+            one each. ``relative_gap`` says how good it is.
+        """
+        check_is_fitted(self)
+        return self._transport(self._new(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The labels of new points.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            New points.
+
+        Returns
+        -------
+        array of shape (n,)
+            The most probable class of each; of several, the first.
+        """
+        likely = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[likely])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            New points.
+
+        Returns
+        -------
+        array of shape (n, k)
+            The share of a new point's mass that comes from each class, in the order of ``classes_``.
+        """
+        check_is_fitted(self)
+        points = self._new(X)
+        plan = self._transport(points)
+        received = np.zeros((len(points), len(self.classes_)))
+        np.add.at(received, (plan.cols, self._labels[plan.rows]), plan.mass)
+        left_out = np.flatnonzero(received.sum(axis=1) == 0.0)
+        if left_out.size:
+            nearest = costs.cost_matrix(points[left_out], self._points, self.cost).argmin(axis=1)
+            received[left_out, self._labels[nearest]] = 1.0
+        return np.asarray(received / received.sum(axis=1, keepdims=True))
+
+    def _new(self, X: Any) -> Floats:
+        return np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+
+    def _transport(self, points: Floats) -> Result:
+        m, n = len(self._points), len(points)
+        problem = Problem.from_points(
+            self._points,
+            points,
+            np.full(m, n / m),
+            np.ones(n),
+            cost=self.cost,
+            kernels=(self.kernel, Delta()),
+            unbalanced=self.unbalanced,
+        )
+        unit = _typical_cost(self._points, points, self.cost)
+        labelled, new = problem.unbalanced
+        crowd = max(n - 1, _ALONE) / n**2
+        problem = replace(problem, unbalanced=(labelled * crowd * unit, new * unit), reg=self.reg * unit)
+        # A polish takes ten times as long for 0.2 % of the objective, and changes less than one label in a hundred.
+        return solve_problem(problem, budget=PerColumn(self.n_links), polish=False)
+
+
+def _typical_cost(labelled: Floats, new: Floats, cost: str) -> float:
+    """The median cost, which outliers do not move; the mean where most points are the same, and one where all are."""
+    some, others = (points[:: -(-len(points) // _SAMPLE)] for points in (labelled, new))
+    matrix = costs.cost_matrix(some, others, cost)
+    return float(np.median(matrix)) or float(matrix.mean()) or 1.0
