@@ -89,7 +89,7 @@ class Router(torch.nn.Module):
             weights = single.gather(1, experts).softmax(1) if self.k > 1 else clean.gather(1, experts)
             counts = torch.zeros(self.num_experts, dtype=torch.int64, device=flat.device)
             load = counts.index_add(0, experts.flatten(), torch.ones_like(experts.flatten()))
-            loss = self.num_experts * (load / (n * self.k) * clean.sum(0) / n).sum()
+            loss = (load * clean.sum(0)).sum() * (self.num_experts / (n * n * self.k))
         shape = (*logits.shape[:-1], self.k)
         return Routing(experts.reshape(shape), weights.reshape(shape).to(logits.dtype), load, loss)
 
@@ -291,6 +291,7 @@ class SparseTransportRouter(TransportRouter):
         if self.momentum >= 1.0:
             raise ValueError(f"momentum must be below 1, got {momentum}")
         self._graphs: GraphCache | None = GraphCache() if _checks.flag("graphs", graphs) else None
+        self._weights = torch.zeros(0)
         self.register_buffer("prices", torch.zeros(self.num_experts, dtype=torch.float32))
         self.register_buffer("batches", torch.zeros((), dtype=torch.float32))
 
@@ -321,23 +322,21 @@ class SparseTransportRouter(TransportRouter):
 
     def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
         """The experts by the router's problem; in training the running prices take note."""
-        inputs = probabilities, _order(probabilities, features)
+        inputs = probabilities, self._order(probabilities, features)
         if self._graphs is None:
-            experts, prices, scale = self._choose(*inputs)
+            experts, prices = self._choose(*inputs)
         else:
-            experts, prices, scale = self._graphs((self.setting, self.capacity_factor), self._choose, *inputs)
+            experts, prices = self._graphs((self.setting, self.capacity_factor), self._choose, *inputs)
         if self.training:
-            # In units of probability, since every batch has a scale of its own; a bad batch must not spoil the mean.
-            sound = torch.isfinite(prices).all()
-            mean = torch.lerp(self.prices.float(), prices * scale, 1.0 - self.momentum)
-            self.prices.copy_(torch.where(sound, mean, self.prices))
-            self.batches.add_(sound)
+            self.prices.lerp_(prices.to(self.prices.dtype), 1.0 - self.momentum)
+            self.batches.add_(1.0)
         return experts
 
     def _choose(self, probabilities: Tensor, order: Tensor) -> tuple[Tensor, ...]:
-        """Experts, prices, and the scale of the costs."""
+        """Experts, and prices in units of probability, since every batch has a scale of its own."""
         scale = probabilities.amax()
-        return *choose(probabilities / scale, *self.capacities(probabilities), order, self.setting), scale
+        experts, prices = choose(probabilities / scale, *self.capacities(probabilities), order, self.setting)
+        return experts, torch.nan_to_num(prices * scale, 0.0, 0.0, 0.0)  # a bad batch must not spoil the running mean
 
     @torch.no_grad()
     def plan(self, logits: Tensor, features: Tensor | None = None) -> Assignment:
@@ -365,13 +364,13 @@ class SparseTransportRouter(TransportRouter):
         with torch.autocast(logits.device.type, enabled=False):
             gram = None if tokens is None else gram_matrix(self.kernel, tokens.float())
             values, sides = probabilities / probabilities.amax(), self.capacities(probabilities)
-            found = assign(values, *sides, gram, _order(probabilities, tokens), self.setting)
+            found = assign(values, *sides, gram, self._order(probabilities, tokens), self.setting)
         shape = (*logits.shape[:-1], self.k)
         return found._replace(experts=found.experts.reshape(shape), mass=found.mass.reshape(shape))
 
-
-def _order(probabilities: Tensor, features: Tensor | None) -> Tensor:
-    """Any number that tells tokens apart and does not depend on their place in the batch."""
-    seen = probabilities if features is None else features
-    weights = torch.arange(1.0, seen.shape[1] + 1.0, device=seen.device).cos()  # sums are all alike after a LayerNorm
-    return (seen.float() * weights).sum(1)
+    def _order(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
+        """Any number that tells tokens apart and does not depend on their place in the batch."""
+        seen = probabilities if features is None else features
+        if self._weights.shape != seen.shape[1:] or self._weights.device != seen.device:
+            self._weights = torch.arange(1.0, seen.shape[1] + 1.0, device=seen.device).cos()
+        return seen.float() @ self._weights  # plain sums would be all alike after a layer norm
