@@ -1,4 +1,6 @@
-"""How many links are enough? One solve gives the plan of every smaller budget, and the bounds say what is left to gain.
+"""How many links are enough? One solve shows the plans on the way, and the bounds say what is left to gain.
+
+The plans on the way are not polished: ``solve(budget=k)`` finds better ones, but would have to run for every k.
 
 Writes how_many_links.png.
 """

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from strategies import instances, seeds, tiny_budgets, whole_budgets
 
 import sparsetransport as st
-from sparsetransport import certificate
+from sparsetransport import api, certificate
 from sparsetransport.outer import engine
 
 
@@ -292,3 +292,38 @@ def test_the_cheap_bound_is_never_below_that_of_no_potentials(budget):
     result = st.solve(C, budget=5, unbalanced=1.0, reg=1e-3)
     gains = np.sort(np.minimum(C, 0.0).ravel())[:5]
     assert -0.5 / 1e-3 * gains @ gains - 1e-9 <= result.lower_bound <= result.value
+
+
+def test_a_large_reg_needs_no_exact_plan_of_thousands_of_entries(monkeypatch):
+    """Without a budget the plan would have far more entries than are of use for a proof."""
+    monkeypatch.setattr(api, "_FULL_UP_TO", 50)
+    case = instance(0, 30, 25, "rbf", 50.0, (5.0, 5.0))
+    assert case.solve().rows.size > 100
+    result = case.solve(budget=10)
+    proof = result.certify()
+    assert 0.0 < result.lower_bound == proof.lower_bound <= result.value
+    assert case.solve(budget=10, gap_tol=1e-9).value <= result.value
+    assert result._prove.args[0].full.rows.size == 50
+
+
+def test_a_large_problem_is_proved_nearly_as_tightly(monkeypatch):
+    """The ascent ends where it brings little: a small share of the gap, on whichever side."""
+    case = instance(1, 20, 20, "rbf", 0.3, (5.0, 5.0))
+    tight = case.solve(budget=6).certify()
+    monkeypatch.setattr(certificate, "_LARGE", 0)
+    early = case.solve(budget=6).certify()
+    assert tight.gap <= early.gap <= 1.1 * tight.gap
+
+
+def test_the_top_of_the_whole_plan_is_that_of_a_sort():
+    """Found block by block, above a floor that rises; forbidden pairs are never in it."""
+    rng = np.random.default_rng(0)
+    costs = np.where(rng.random((600, 40)) < 0.1, np.inf, rng.random((600, 40)))
+    problem = st.Problem.from_matrices(costs, unbalanced=1.0, reg=1.0)
+    alpha, beta = rng.normal(size=600), rng.normal(size=40)
+    wish = np.maximum(alpha[:, None] + beta - costs, 0.0)
+    for count in (1, 7, 500, 30_000):
+        value, row_sum, _ = certificate._whole(problem, count, alpha, beta)
+        top = np.sort(wish, axis=None)[-count:]
+        assert value == pytest.approx(0.5 * top @ top)
+        assert row_sum.sum() == pytest.approx(top.sum())

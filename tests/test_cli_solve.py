@@ -400,6 +400,7 @@ def bad(tmp_path_factory):
     np.save(place / "zero.npy", np.array([[0.0, 0.0], [3.0, 4.0]]))
     np.save(place / "three.npy", np.ones(3))
     np.savez(place / "named.npz", P=np.ones((2, 2)), Q=np.ones((2, 2)))
+    (place / "named.csv").write_text("id,x,y\nu,0,0\nv,1,1\n")
     (place / "folder.csv").mkdir()
     return place
 
@@ -438,6 +439,7 @@ SENTENCES = [
     ("good.csv wide.csv --label-column z", "--label-column z: good.csv has no column 'z'"),
     ("good.npy good.npy --mass-column w", "--mass-column w: good.npy has no names of columns"),
     ("ragged.csv good.csv --columns x", "ragged.csv, line 2"),
+    ("named.csv good.csv", "named.csv, line 2, column 'id': 'u' is not a number; are these names? --label-column id"),
     ("negative.csv negative.csv --mass-column mass", "column 'mass': a mass must not be negative, got -1.0"),
     ("negative.csv negative.csv --mass-column mass --a three.npy", "--a and --mass-column both give the masses"),
     ("good.npy good.npy --a three.npy", "three.npy has 3 masses a, and there are 2 points"),

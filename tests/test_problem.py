@@ -158,3 +158,15 @@ def test_problems_are_compared_by_identity():
 def test_lazy_is_a_flag():
     with pytest.raises(TypeError, match="lazy must be True or False, got 'no'"):
         st.solve_sample(np.ones((2, 1)), np.ones((2, 1)), lazy="no")
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_lengths_do_not_matter_to_cosine_costs(lazy):
+    """Neither to the costs nor to the kernels."""
+    rng = np.random.default_rng(0)
+    X, Y, lengths = rng.normal(size=(20, 5)), rng.normal(size=(15, 5)), np.exp(rng.normal(size=(20, 1)))
+    plain, scaled = (st.solve_sample(x, Y, cost="cosine", budget=10, lazy=lazy) for x in (X, lengths * X))
+    np.testing.assert_allclose(scaled.plan, plain.plan, atol=1e-9)
+    torch, nn = pytest.importorskip("torch"), pytest.importorskip("sparsetransport.nn")
+    loss = nn.SparseTransportLoss(10, "median", plain.log["unbalanced"], cost="cosine")
+    assert float(loss(torch.tensor(lengths * X), torch.tensor(Y))) == pytest.approx(plain.value)

@@ -269,3 +269,22 @@ def test_nobody_pays_for_a_bound_who_does_not_ask(case, monkeypatch):
     assert not calls
     assert result.lower_bound == result.lower_bound
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("solve", [st.solve, lambda C, a, b, **options: st.solve_batch([(C, a, b)], **options)[0]])
+def test_mass_off_the_mark(solve):
+    """What is missing or too much, whichever is more; of equal totals half of all errors."""
+    a, b = np.array([0.5, 0.3, 0.2]), np.array([0.6, 0.4])
+    result = solve(np.eye(3)[:, :2], a, b, budget=2, unbalanced=5.0)
+    for reached, wanted, share in zip(result.marginals, (a, b), result.marginal_errors, strict=True):
+        missing, beyond = np.maximum(wanted - reached, 0.0).sum(), np.maximum(reached - wanted, 0.0).sum()
+        assert share == pytest.approx(max(missing, beyond) / wanted.sum())
+        assert share > 0.0
+
+
+@pytest.mark.parametrize("solve", [st.solve, lambda C, a=None, **options: st.solve_batch([(C, a)], **options)[0]])
+def test_an_empty_plan_says_why(solve):
+    """Costs that nothing is worth; and nothing to move, which is another matter."""
+    assert solve(np.ones((3, 2)), unbalanced=0.1).status is st.Status.EMPTY
+    assert solve(np.ones((3, 2)), unbalanced=0.1, budget=2, gap_tol=1e-3).status is st.Status.EMPTY
+    assert solve(np.ones((3, 2)), np.zeros(3), unbalanced=0.1).status is st.Status.OPTIMAL

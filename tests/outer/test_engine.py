@@ -453,3 +453,20 @@ def test_a_dense_plan_is_no_burden_as_a_start():
         st.solve(C, budget=30, start=st.solve(C[:29], budget=30))
     with pytest.raises(TypeError, match="a plan of floats or a list of pairs of ints, got dtype int64"):
         st.solve(C, budget=30, start=np.ones((30, 30), int))
+
+
+def test_a_callback_ends_the_search_for_a_smaller_gap():
+    """It hears the steps of the other starts too, and what was found so far is kept."""
+    case = instance(3, 20, 15, "rbf", 0.05, (5.0, 5.0))
+    first = []
+    case.solve(budget=4, callback=first.append)
+    heard = []
+    options = {"budget": 4, "gap_tol": 1e-12}
+    full = case.solve(callback=lambda step: heard.append(step), **options)
+    assert full.status is st.Status.GAP_OPEN
+    assert len(heard) > len(first)
+    few = []
+    stopped = case.solve(callback=lambda step: few.append(step) or len(few) > len(first) + 1, **options)
+    assert stopped.status is st.Status.STOPPED
+    assert len(few) == len(first) + 2
+    assert full.value <= stopped.value <= case.solve(budget=4).value + 1e-12

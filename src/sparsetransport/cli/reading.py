@@ -94,6 +94,11 @@ def read_points(
             raise ValueError(f"{path} has a column without a name: say with --columns which ones to use")
     if not chosen:
         raise ValueError(f"{path} has no column of coordinates left")
+    if label is None and table.names is not None:
+        for k in chosen:
+            if _is_text(table.columns[k]):
+                hint = f"are these names? --label-column {table.names[k]} keeps them"
+                raise ValueError(f"{table.place(0, k)}: {table.columns[k][0]!r} is not a number; {hint}")
     return Side(
         table.numbers(chosen),
         None if table.names is None else [table.names[k] for k in chosen],
@@ -128,8 +133,12 @@ def _starts_with_names(table: Table) -> bool:
     first = table.columns[0]
     if len(table.columns) < 2 or not (isinstance(first, list) or table.names):
         return False
-    untitled = table.names is not None and not table.names[0]
-    return untitled or (isinstance(first, list) and not any(map(_is_number, first)))
+    return (table.names is not None and not table.names[0]) or _is_text(first)
+
+
+def _is_text(cells: Floats | list[str]) -> bool:
+    """Is there something in every cell of the column, and nowhere a number?"""
+    return isinstance(cells, list) and all(cell.strip() and not _is_number(cell) for cell in cells)
 
 
 def holds(path: Path, *keys: str) -> list[str]:

@@ -30,8 +30,8 @@ def plot_path(
     bounds : int
         Prove the tight lower bound for so many sizes on the way, this plan's own included, and draw those and the gap.
     knee : bool
-        Mark the size beyond which further entries bring little: the point of the line, as drawn, that lies farthest
-        below the straight one between its ends.
+        Mark where the line bends most: the point that, as drawn, lies farthest below the straight one between its ends.
+        The plans on the way are not polished, so the best plan of that size may be much better.
     color : str
         The colour of the line.
 
