@@ -29,6 +29,7 @@ ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _FULL_UP_TO = 2000  # entries of the plan without a budget, where its optimum is not needed to the last one
 _REVERSE_UP_TO = 4000  # of them, beyond which reverse greedy is not tried
 _RESTARTS = 24  # random ones while a gap is open,
+_RESTART_LOOKS = 50_000_000  # or as many as have so many pairs together,
 _RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
 _RESTART_EFFORT = 1e8  # until this many operations are spent
 
@@ -344,7 +345,7 @@ def _other_starts(prover: "_Prover", callback: Callback | None) -> Iterator[Engi
         engine.reverse(prover.full)
         yield engine
     (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
-    for _ in range(_RESTARTS):
+    for _ in range(min(_RESTARTS, _RESTART_LOOKS // (m * n))):
         engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
         drawn = rng.choice(m * n, min(-(-m * n // 4), _RESTART_PAIRS), replace=False)
         engine.seed(list(zip((drawn // n).tolist(), (drawn % n).tolist(), strict=True)))

@@ -1,5 +1,6 @@
 """What the files and options of ``sparsetransport solve`` describe: points, costs, masses, and the problem of these."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,7 +147,7 @@ def _masses(
         return mass
     if labels is None:
         raise ValueError(f"{path} has names, and the {what} have none to match")
-    twice = next((name for name in labels if labels.count(name) > 1), None)
+    twice = next((name for name, times in Counter(labels).items() if times > 1), None)
     if twice is not None:
         raise ValueError(f"{path} has names, and {twice!r} is the name of several {what}")
     known = dict(zip(names, mass, strict=True))
