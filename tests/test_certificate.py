@@ -327,3 +327,16 @@ def test_the_top_of_the_whole_plan_is_that_of_a_sort():
         top = np.sort(wish, axis=None)[-count:]
         assert value == pytest.approx(0.5 * top @ top)
         assert row_sum.sum() == pytest.approx(top.sum())
+
+
+@pytest.mark.parametrize("budget", [st.PerColumn(2), st.PerRow(2), st.Uniform(30), st.PerRow(2) & st.PerColumn(3)], ids=repr)
+def test_what_the_dual_asks_for_is_within_the_budget_and_nearly_optimal(budget):
+    case = instance(0, 25, 20, "rbf", 5.0, (5.0, 5.0))
+    problem, limits = case.problem(), budget.limits(case.shape)
+    result = case.solve(budget=budget)
+    proof = result.certify()
+    rows, cols, mass = certificate.suggested(problem, limits, proof.potential_a, proof.potential_b)
+    chosen = list(zip(rows.tolist(), cols.tolist(), strict=True))
+    assert all(budget.can_add(chosen[:k], pair) for k, pair in enumerate(chosen))
+    assert (mass > 0.0).all()
+    assert proof.lower_bound - 1e-9 <= st.solve_support(problem, chosen).value <= 1.1 * result.value

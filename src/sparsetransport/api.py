@@ -26,6 +26,7 @@ Ints = NDArray[np.int64]
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 _PROOF = 1e-13  # the tolerance of a plan that others are measured by
 ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
+_SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
 _FULL_UP_TO = 2000  # entries of the plan without a budget, where its optimum is not needed to the last one
 _REVERSE_UP_TO = 4000  # of them, beyond which reverse greedy is not tried
 _RESTARTS = 24  # random ones while a gap is open,
@@ -321,7 +322,8 @@ def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", options: Opt
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
     proof = result.certify()
-    for engine in _other_starts(prover, options.callback) if options.counting and prover.is_bounded else ():
+    others = _other_starts(prover, options.callback, proof) if options.counting and prover.is_bounded else ()
+    for engine in others:
         engine.grow()
         engine.polish(thorough=True)
         other = engine.outcome()
@@ -338,13 +340,19 @@ def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", options: Opt
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
 
-def _other_starts(prover: "_Prover", callback: Callback | None) -> Iterator[Engine]:
-    """Where else to begin: the optimum without a budget, cut down to it; then random quarters of all pairs."""
+def _other_starts(prover: "_Prover", callback: Callback | None, proof: Certificate) -> Iterator[Engine]:
+    """Where else to begin: what the dual asks for; the plan without a budget, cut down to it; random pairs."""
+    (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
+    if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        potentials = _checks.to_numpy(proof.potential_a), _checks.to_numpy(proof.potential_b)
+        rows, cols, mass = certificate.suggested(prover.problem, prover.limits, *potentials)
+        engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), mass)
+        yield engine
     if prover.full.rows.size <= _REVERSE_UP_TO:
         engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
         engine.reverse(prover.full)
         yield engine
-    (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
     for _ in range(min(_RESTARTS, _RESTART_LOOKS // (m * n))):
         engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
         drawn = rng.choice(m * n, min(-(-m * n // 4), _RESTART_PAIRS), replace=False)

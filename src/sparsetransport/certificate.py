@@ -204,6 +204,23 @@ def tight_bound(
     return max(found, key=lambda one: one[0])
 
 
+def suggested(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> tuple[Ints, Ints, Floats]:
+    """The entries that a dual point asks for within the budget, and their masses: the optimum, if the gap is zero.
+
+    Groups other than rows and columns are left out of account.
+    """
+    wish = np.concatenate([block for _, block in _wishes(problem, alpha, beta)])
+    _keep_largest(wish, limits.rows)
+    flipped = np.ascontiguousarray(wish.T)
+    _keep_largest(flipped, limits.cols)
+    cols, rows = np.nonzero(flipped)
+    top = flipped[cols, rows]
+    if len(top) > limits.total:
+        keep = np.argpartition(top, len(top) - limits.total)[len(top) - limits.total :]
+        rows, cols, top = rows[keep], cols[keep], top[keep]
+    return rows, cols, top / problem.reg
+
+
 def _ascend(
     problem: Problem, conjugate: Conjugate, u: Floats, v: Floats, reached: float
 ) -> tuple[float, Floats, Floats]:
