@@ -329,7 +329,9 @@ def test_the_top_of_the_whole_plan_is_that_of_a_sort():
         assert row_sum.sum() == pytest.approx(top.sum())
 
 
-@pytest.mark.parametrize("budget", [st.PerColumn(2), st.PerRow(2), st.Uniform(30), st.PerRow(2) & st.PerColumn(3)], ids=repr)
+@pytest.mark.parametrize(
+    "budget", [st.PerColumn(2), st.PerRow(2), st.Uniform(30), st.PerRow(2) & st.PerColumn(3)], ids=repr
+)
 def test_what_the_dual_asks_for_is_within_the_budget_and_nearly_optimal(budget):
     case = instance(0, 25, 20, "rbf", 5.0, (5.0, 5.0))
     problem, limits = case.problem(), budget.limits(case.shape)
