@@ -223,6 +223,7 @@ def test_warnings_are_those_of_solve():
     with pytest.warns(st.SparseTransportWarning, match="costs are lost in rounding") as caught:
         several = st.solve_batch(costs, budget=3, unbalanced=1e12)
     assert len(caught) == len(several) == 3
+    assert {one.filename for one in caught} == {__file__}
     with pytest.warns(st.SparseTransportWarning, match="costs are lost in rounding"):
         st.solve_batch([st.Problem.from_matrices(costs[0], unbalanced=1e12)], budget=3)
 

@@ -259,7 +259,7 @@ def test_normalized_costs_of_a_matrix_and_kernels_of_points(files):
 @pytest.mark.parametrize("corner", ["", "plant"])
 def test_a_matrix_may_have_names_and_masses_go_by_them(folder, corner):
     (folder / "c.csv").write_text(f"{corner},lyon,bari\nulm,0,9\nbrno,9,0\n")
-    (folder / "a.csv").write_text("plant,tons\nbrno,1\nulm,3\n")
+    (folder / "a.csv").write_text("plant,tons\nbrno ,1\nulm,3\n")
     (folder / "b.csv").write_text("3,1\n")
     answer = invoke("--cost-matrix", "c.csv", "--a", "a.csv", "--b", "b.csv", "--budget", 2, "--out", "-")
     assert answer.exit_code == 0, answer.stderr

@@ -357,3 +357,10 @@ def test_a_link_forbidden_in_one_scenario_serves_the_others():
     assert shared.path.plan_at(2).value >= shared.value
     closed = [st.Problem.from_matrices(np.full((2, 2), np.inf), unbalanced=10.0), problems[0]]
     assert st.solve_shared(closed, 3).status is not st.Status.ALL_FORBIDDEN
+
+
+def test_where_nothing_is_worth_a_link_it_says_so():
+    problems = [st.Problem.from_matrices(np.full((3, 2), 100.0), unbalanced=0.1) for _ in range(2)]
+    shared = st.solve_shared(problems, 3)
+    assert shared.status is st.Status.EMPTY
+    assert {plan.status for plan in shared.plans} == {st.Status.EMPTY}

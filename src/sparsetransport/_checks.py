@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+_OURS = ("sparsetransport", "joblib", "concurrent", "threading", "contextlib")  # modules no user of ours has a line in
 _NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # of ml_dtypes, which JAX uses and NumPy takes for raw bytes
 
 
@@ -25,9 +26,9 @@ class ConvergenceWarning(SparseTransportWarning):
 
 
 def warn(message: str, category: type[SparseTransportWarning] = SparseTransportWarning) -> None:
-    """Warn at the line of the caller outside of the package."""
+    """Warn at the line of the caller outside of the package, and of what runs its threads."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "sparsetransport":
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -31,7 +31,8 @@ class _Notice(event.Listener):
 
     def on_start(self, started: Any) -> None:
         """Say so, once a process; loading from disk is no such event."""
-        if not self.told and started.data["dispatcher"].py_func.__module__.startswith("sparsetransport."):
+        module = started.data["dispatcher"].py_func.__module__ or ""  # what exec makes has none
+        if not self.told and module.startswith("sparsetransport."):
             self.told = True
             logging.getLogger("sparsetransport").warning(
                 "sparsetransport compiles, which takes up to a minute; the machine code is kept for the next time"

@@ -32,7 +32,7 @@ _FEW = 16  # entries a line; up to here a short list beats a partition
 _ITERATIONS, _MEMORY = 1000, 20  # of L-BFGS,
 _LARGE = 50_000  # which with more pairs than this
 _LOOK, _WORTH = 50, 1e-3  # ends where so many iterations bring less than this share of the gap
-_ASCEND_UP_TO = 4000  # points a side, since the ascent factorises the Gram matrices
+ASCEND_UP_TO = 4000  # points a side, since the ascent factorises the Gram matrices
 
 
 def conjugates(problem: Problem, limits: Limits) -> list[Conjugate]:
@@ -199,7 +199,7 @@ def tight_bound(
         values = [dual_value(problem, conjugate, u, v) for u, v in starts]
         best = int(np.argmax(values))
         found.append((values[best], *starts[best]))
-        if max(problem.shape) <= _ASCEND_UP_TO:
+        if max(problem.shape) <= ASCEND_UP_TO:
             found.append(_ascend(problem, conjugate, *starts[best], reached))
     return max(found, key=lambda one: one[0])
 

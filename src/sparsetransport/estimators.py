@@ -235,7 +235,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:
     """Where to begin where there are many links: the plan that the dual asks for, which is close to the best one."""
     limits = budget.limits(problem.shape)
-    if budget.k == 1 or limits.most < _MANY or problem.reg == 0.0 or problem.cost.is_lazy:
+    if budget.k == 1 or limits.most < _MANY or problem.reg == 0.0 or max(problem.shape) > certificate.ASCEND_UP_TO:
         return None
     _, u, v = certificate.tight_bound(problem, limits, [(problem.a, problem.b)], problem.constant)
     first, second = problem.unbalanced

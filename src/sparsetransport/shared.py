@@ -220,8 +220,11 @@ def solve_shared(
 
 def _wrap(outcome: SharedOutcome, provers: list[_Prover], weights: Floats) -> SharedResult:
     """An outcome as users see it."""
-    if not any(prover.problem.cost.has_pairs for prover in provers):
+    problems = [prover.problem for prover in provers]
+    if not any(problem.cost.has_pairs for problem in problems):
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
+    elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
+        outcome = outcome._replace(status=Status.EMPTY)
     restrict: Any = partial(_restricted, provers, weights)
     return SharedResult(
         np.stack([outcome.rows, outcome.cols], axis=1),

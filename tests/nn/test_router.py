@@ -424,3 +424,17 @@ class TestBadInput:
             nn.SparseTransportRouter(M, capacity_factor=0.0)
         with pytest.raises(ValueError, match="reg must be a positive number"):
             nn.SparseTransportRouter(M, reg=0.0)
+
+
+def test_the_default_precision_does_not_matter():
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert nn.SparseTransportRouter(M, 2)(torch.randn(16, M), torch.randn(16, 3)).load.sum() == 32
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_a_plan_needs_tokens():
+    with pytest.raises(ValueError, match="logits must hold at least one token"):
+        nn.SparseTransportRouter(M, kernel=st.Delta()).plan(torch.zeros(0, M))

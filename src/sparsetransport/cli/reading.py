@@ -312,8 +312,8 @@ def _not_negative(table: Table, column: int) -> Floats:
 
 
 def _text(cells: Floats | list[str]) -> list[str]:
-    """Labels; whole numbers without their point."""
-    return cells if isinstance(cells, list) else [f"{cell:.17g}" for cell in cells.tolist()]
+    """Labels, without the space around them; whole numbers without their point."""
+    return [cell.strip() for cell in cells] if isinstance(cells, list) else [f"{cell:.17g}" for cell in cells.tolist()]
 
 
 def _list(names: Sequence[str]) -> str:

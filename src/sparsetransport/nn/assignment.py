@@ -102,7 +102,7 @@ def break_ties(values: Tensor, order: Tensor) -> Tensor:
     rank = order.argsort(stable=True).argsort()[:, None]
     expert = torch.arange(m, device=values.device)
     turn = ((rank + expert) % m).to(values.dtype)
-    degree = ((rank + 1).to(values.dtype) * ((expert + 1) * _GOLDEN).frac()).frac()
+    degree = ((rank + 1).to(values.dtype) * ((expert + 1).to(values.dtype) * _GOLDEN).frac()).frac()
     return values + (_TIE * _spread(values) + _TINY) / m * (turn + degree)
 
 

@@ -358,6 +358,8 @@ class SparseTransportRouter(TransportRouter):
             expert's load costs; their masses need not be in that order.
         """
         probabilities = self._checked(logits).float().softmax(1)
+        if not len(probabilities):
+            raise ValueError(f"logits must hold at least one token, got shape {tuple(logits.shape)}")
         tokens = None if features is None else self._features(features, logits)
         if tokens is None and not isinstance(self.kernel, Delta):
             raise ValueError(f"features must be given for kernel={self.kernel}, got None; kernel=Delta() needs none")
@@ -372,5 +374,5 @@ class SparseTransportRouter(TransportRouter):
         """Any number that tells tokens apart and does not depend on their place in the batch."""
         seen = probabilities if features is None else features
         if self._weights.shape != seen.shape[1:] or self._weights.device != seen.device:
-            self._weights = torch.arange(1.0, seen.shape[1] + 1.0, device=seen.device).cos()
+            self._weights = torch.arange(1, seen.shape[1] + 1, device=seen.device, dtype=torch.float32).cos()
         return seen.float() @ self._weights  # plain sums would be all alike after a layer norm

@@ -23,7 +23,7 @@ def dedicated(
     profit, supply, demand_scenarios, weights
         As in `design`.
     allowed : bool array of shape (m, n), optional
-        Which links may be built; all by default. A plant or product without any goes without.
+        Which links may be built; all by default. Whoever would get another one goes without.
 
     Returns
     -------
