@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from strategies import instances, seeds, tiny_budgets, whole_budgets
 
 import sparsetransport as st
-from sparsetransport import api, certificate
+from sparsetransport import certificate, prover
 from sparsetransport.outer import engine
 
 
@@ -296,7 +296,7 @@ def test_the_cheap_bound_is_never_below_that_of_no_potentials(budget):
 
 def test_a_large_reg_needs_no_exact_plan_of_thousands_of_entries(monkeypatch):
     """Without a budget the plan would have far more entries than are of use for a proof."""
-    monkeypatch.setattr(api, "_FULL_UP_TO", 50)
+    monkeypatch.setattr(prover, "_FULL_UP_TO", 50)
     case = instance(0, 30, 25, "rbf", 50.0, (5.0, 5.0))
     assert case.solve().rows.size > 100
     result = case.solve(budget=10)

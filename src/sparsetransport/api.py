@@ -1,34 +1,31 @@
 """Solve a transport problem with a budget: the functions that users call."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property, partial
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _checks, certificate
-from ._checks import Floats
 from .inner.apgd import kkt_residual
-from .inner.solvers import ActiveSet, UnboundedError
-from .matroids import Counting, Limits, Matroid, Pair, Uniform, no_limits
+from .inner.solvers import ActiveSet
+from .matroids import Counting, Limits, Matroid, Uniform, no_limits
 from .options import Options, as_pairs
 from .outer.engine import Engine
 from .outer.exchange import exchange
 from .outer.loop import Callback, Outcome, Record, Rule, maximise
 from .outer.omp import OMP
 from .problem import Problem, require_problem
+from .prover import PROOF, Prover, run
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
-_PROOF = 1e-13  # the tolerance of a plan that others are measured by
 ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
-_FULL_UP_TO = 2000  # entries of the plan without a budget, where its optimum is not needed to the last one
-_REVERSE_UP_TO = 4000  # of them, beyond which reverse greedy is not tried
+_REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
 _RESTARTS = 24  # random ones while a gap is open,
 _RESTART_LOOKS = 50_000_000  # or as many as have so many pairs together,
 _RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
@@ -230,7 +227,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
     warn_of_rounding(problem)
     exact = isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting
     if exact:
-        outcome = _run(
+        outcome = run(
             problem,
             limits,
             start.pairs,
@@ -254,8 +251,8 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
         )
         if options.polish and outcome.status is not Status.STOPPED:
             outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
-    prover = _Prover(problem, limits, tol)
-    if exact and outcome.status is Status.OPTIMAL and tol <= _PROOF:
+    prover = Prover(problem, limits, tol)
+    if exact and outcome.status is Status.OPTIMAL and tol <= PROOF:
         prover.full = outcome
     result = _result(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
@@ -271,26 +268,6 @@ def warn_of_rounding(problem: Problem) -> None:
             f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
             f"{problem.scale / mean:.1e} times as much): the plan may be far from optimal; take a smaller one"
         )
-
-
-def _run(
-    problem: Problem,
-    limits: Limits,
-    first: Sequence[Pair],
-    tol: float,
-    callback: Callback | None = None,
-    *,
-    masses: Floats | None = None,
-    polish: bool,
-    thorough: bool,
-) -> Outcome:
-    """The compiled loop from start to end."""
-    engine = Engine(problem, limits, tol=tol, callback=callback)
-    engine.seed(first, masses)
-    engine.grow()
-    if polish:
-        engine.polish(thorough=thorough)
-    return engine.outcome()
 
 
 def _polish(
@@ -314,7 +291,7 @@ def _polish(
     return engine.outcome()._replace(start=outcome.start)
 
 
-def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", options: Options) -> Result:
+def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Options) -> Result:
     """Prove the plan good enough, or look for a better one from other starts and say whether that one is."""
     gap_tol = options.gap_tol or 0.0
     if result.status in (Status.OPTIMAL, Status.EMPTY, Status.ALL_FORBIDDEN):
@@ -340,7 +317,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: "_Prover", options: Opt
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
 
-def _other_starts(prover: "_Prover", callback: Callback | None, proof: Certificate) -> Iterator[Engine]:
+def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate) -> Iterator[Engine]:
     """Where else to begin: what the dual asks for; the plan without a budget, cut down to it; random pairs."""
     (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
     if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
@@ -363,68 +340,7 @@ def _other_starts(prover: "_Prover", callback: Callback | None, proof: Certifica
             return
 
 
-class _Prover:
-    """Certificates for plans of one problem and budget; the plan without a budget is solved when first needed."""
-
-    def __init__(self, problem: Problem, limits: Limits, tol: float) -> None:
-        self.problem, self.limits, self.tol = problem, limits, tol
-
-    @cached_property
-    def full(self) -> Outcome:
-        """The optimum without a budget; where ``reg`` is positive, or a plan of so many entries towards it."""
-        tol, limits = min(self.tol, _PROOF), no_limits(self.problem.shape)  # what the user is content with is no proof
-        if self.problem.reg > 0.0:  # any dual point proves something, and there may be no end of entries
-            limits = limits._replace(total=_FULL_UP_TO)
-        return _run(self.problem, limits, [], tol, polish=False, thorough=False)
-
-    @cached_property
-    def is_bounded(self) -> bool:
-        """Is there an optimum without a budget?"""
-        try:
-            return self.problem.reg > 0.0 or self.full is not None
-        except UnboundedError:
-            return False
-
-    def __call__(self, parts: Parts, tight: bool) -> Certificate:
-        """The cheap or the tight bound for a plan."""
-        problem = self.problem
-        weight_a, weight_b = problem.unbalanced
-        if problem.reg == 0.0:
-            bound = self._full_bound
-            u, v = self._full_dual if bound > -np.inf else (np.zeros_like(problem.a), np.zeros_like(problem.b))
-        else:
-            bound, u, v = certificate.cheap_bound(problem, self.limits, parts.rows, parts.cols, parts.mass)
-            if bound < 0.0:
-                bound, u, v = max((bound, u, v), certificate.least_bound(problem, self.limits), key=itemgetter(0))
-            if tight and parts.value - bound > 1e-12 * abs(parts.value):
-                bound, u, v = certificate.tight_bound(problem, self.limits, [(u, v), self._full_dual], parts.value)
-        alpha, beta = 2.0 * weight_a * problem.gram_a.times(u), 2.0 * weight_b * problem.gram_b.times(v)
-        return Certificate(parts.value, bound, alpha, beta, u, v)
-
-    @property
-    def _full_plan(self) -> tuple[Ints, Ints, Floats]:
-        return self.full.rows, self.full.cols, self.full.mass
-
-    @cached_property
-    def _full_bound(self) -> float:
-        """The optimum without a budget, less what the gradients that rounding left negative could still gain."""
-        problem = self.problem
-        if not self.is_bounded:
-            return -np.inf
-        fields, steepest = problem.fields(*self._full_plan), 0.0
-        for first, block in problem.cost.blocks():
-            rows = slice(first, first + len(block))
-            steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
-        most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())  # negative costs may move more than all
-        return problem.value(*self._full_plan) + steepest * most
-
-    @property
-    def _full_dual(self) -> tuple[Floats, Floats]:
-        row_sum, col_sum = self.problem.marginals(*self._full_plan)
-        return self.problem.a - row_sum, self.problem.b - col_sum
-
-
-def _result(outcome: Outcome, prover: _Prover, give: Any) -> Result:
+def _result(outcome: Outcome, prover: Prover, give: Any) -> Result:
     """An outcome as users see it: entries with mass only."""
     problem = prover.problem
     kept = outcome.mass > 0.0
@@ -458,7 +374,7 @@ def _result(outcome: Outcome, prover: _Prover, give: Any) -> Result:
     )
 
 
-def _proof(prover: _Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
+def _proof(prover: Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
     """A certificate with the user's kind of arrays."""
     proof = prover(parts, tight)
     return Certificate(
@@ -466,7 +382,7 @@ def _proof(prover: _Prover, parts: Parts, give: Any, tight: bool) -> Certificate
     )
 
 
-def _restricted(prover: _Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:
+def _restricted(prover: Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:
     """The exact plan on a support, compared with all others within the budget of at most so many entries."""
     limits = prover.limits._replace(total=min(prover.limits.total, max(entries, 1)))
     return _on_support(prover.problem, rows, cols, limits, give)
@@ -506,4 +422,4 @@ def _on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: 
     """The exact solution on a support, as a result within the limits."""
     solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
     outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
-    return _result(outcome, _Prover(problem, limits, 1e-13), give)
+    return _result(outcome, Prover(problem, limits, 1e-13), give)

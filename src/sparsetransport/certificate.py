@@ -163,6 +163,12 @@ def _by_label(
     return 0.5 * float(top @ top), *problem.marginals(rows, cols, top)
 
 
+def potentials(problem: Problem, u: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """``α`` and ``β`` of ``u`` and ``v``."""
+    weight_a, weight_b = problem.unbalanced
+    return 2.0 * weight_a * problem.gram_a.times(u), 2.0 * weight_b * problem.gram_b.times(v)
+
+
 def dual_value(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> float:
     """The bound that ``u`` and ``v`` prove; ``reg`` must be positive."""
     weight_a, weight_b = problem.unbalanced

@@ -238,9 +238,7 @@ def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:
     if budget.k == 1 or limits.most < _MANY or problem.reg == 0.0 or max(problem.shape) > certificate.ASCEND_UP_TO:
         return None
     _, u, v = certificate.tight_bound(problem, limits, [(problem.a, problem.b)], problem.constant)
-    first, second = problem.unbalanced
-    alpha, beta = 2.0 * first * problem.gram_a.times(u), 2.0 * second * problem.gram_b.times(v)
-    rows, cols, mass = certificate.suggested(problem, limits, alpha, beta)
+    rows, cols, mass = certificate.suggested(problem, limits, *certificate.potentials(problem, u, v))
     plan = np.zeros(problem.shape)
     plan[rows, cols] = mass
     return plan

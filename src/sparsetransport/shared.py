@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats
-from .api import _Prover, _result, warn_of_rounding
+from .api import _result, warn_of_rounding
 from .matroids import Counting, Limits, Matroid, Pair, as_matroid, free, no_limits
 from .options import as_pairs
 from .outer.loop import Callback, Outcome, Record, as_arrays
 from .outer.shared_support import SharedOutcome, SharedSupport, cores
 from .problem import Problem
+from .prover import Prover
 from .result import Gap, Path, Result, Status
 
 Ints = NDArray[np.int64]
@@ -70,7 +71,7 @@ class SharedResult(Gap):
     status: Status
     path: Path
     log: dict[str, Any]
-    _provers: list[_Prover] = field(repr=False)
+    _provers: list[Prover] = field(repr=False)
 
     def __repr__(self) -> str:
         m, n = self._provers[0].problem.shape
@@ -215,10 +216,10 @@ def solve_shared(
         if polish and status is not Status.STOPPED:
             engine.polish()
         outcome = engine.outcome(Status.STOPPED if engine.stopped else status)
-    return _wrap(outcome, [_Prover(one, limits, tol) for one in scenarios], shares)
+    return _wrap(outcome, [Prover(one, limits, tol) for one in scenarios], shares)
 
 
-def _wrap(outcome: SharedOutcome, provers: list[_Prover], weights: Floats) -> SharedResult:
+def _wrap(outcome: SharedOutcome, provers: list[Prover], weights: Floats) -> SharedResult:
     """An outcome as users see it."""
     problems = [prover.problem for prover in provers]
     if not any(problem.cost.has_pairs for problem in problems):
@@ -237,14 +238,14 @@ def _wrap(outcome: SharedOutcome, provers: list[_Prover], weights: Floats) -> Sh
     )
 
 
-def _restricted(provers: list[_Prover], weights: Floats, rows: Ints, cols: Ints, entries: int) -> SharedResult:
+def _restricted(provers: list[Prover], weights: Floats, rows: Ints, cols: Ints, entries: int) -> SharedResult:
     """The exact plans on given links, compared with all others within the budget of at most so many links."""
     limits = provers[0].limits._replace(total=min(provers[0].limits.total, max(entries, 1)))
     problems = [prover.problem for prover in provers]
     engine = SharedSupport(problems, weights, no_limits(problems[0].shape), n_jobs=1)
     engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), [])
     outcome = engine.outcome(Status.GIVEN)
-    return _wrap(outcome, [_Prover(one, limits, 1e-13) for one in problems], weights)
+    return _wrap(outcome, [Prover(one, limits, 1e-13) for one in problems], weights)
 
 
 def _named_pairs(name: str, pairs: Any) -> list[Pair]:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
-from ..api import _Prover, solve_support
+from ..api import solve_support
 from ..inner.apgd import kkt_residual
 from ..matroids import Counting, Matroid, as_matroid, no_limits
 from ..outer.loop import Record
 from ..problem import Problem
+from ..prover import Prover
 from ..result import Parts, Result, Status
 
 Ints = NDArray[np.int64]
@@ -106,7 +107,7 @@ def as_result(
         {"steps": len(record), "unbalanced": problem.unbalanced, "reg": problem.reg, **log, "problem": problem},
         parts,
         _as_is,
-        partial(_Prover(problem, limits, 1e-12), parts),
+        partial(Prover(problem, limits, 1e-12), parts),
     )
 
 

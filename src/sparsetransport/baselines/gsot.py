@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 from .. import _checks
 from .._checks import Floats
 from .._jit import kernel
-from ..api import _Prover
 from ..matroids import Uniform
 from ..outer.loop import Record
 from ..outer.shared_support import SharedOutcome
 from ..problem import Problem
+from ..prover import Prover
 from ..result import Status
 from ..shared import SharedResult, _checked_problems, _wrap
 from ._wrap import Dense, dense
@@ -94,7 +94,7 @@ def gsot(
     rows, cols = np.divmod(order, n)
     outcome = SharedOutcome(rows, cols, state.plans[:, rows, cols], Status.BASELINE, (), Record())
     limits = Uniform(min(k, m * n)).limits((m, n))
-    result = _wrap(outcome, [_Prover(one, limits, 1e-12) for one in scenarios], _checks.weights(None, len(scenarios)))
+    result = _wrap(outcome, [Prover(one, limits, 1e-12) for one in scenarios], _checks.weights(None, len(scenarios)))
     result.log["primal"] = float(np.linalg.norm(state.plans - state.copies))
     result.log["iterations"] = max_iter
     return result

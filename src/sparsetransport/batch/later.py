@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
-from ..api import _proof, _Prover, _restricted
+from ..api import _proof, _restricted
 from ..geometry.matrices import Cost, Gram
 from ..matroids import Limits
 from ..options import Options
 from ..outer import batch
 from ..outer.compiled import FULL
 from ..problem import Problem
+from ..prover import Prover
 from ..result import Certificate, Parts, Path, Result, Status
 
 Matrices = tuple[Floats, Floats | None, Floats | None]
@@ -157,10 +158,10 @@ class Later(Result):
         return Problem(cost, mass[:m], mass[m:], Gram.delta(m), Gram.delta(n), (first, second), reg)
 
     @cached_property
-    def _prover(self) -> _Prover:
+    def _prover(self) -> Prover:
         limits = self._asked.limits
         assert limits is not None  # what is solved in a batch has some
-        return _Prover(self._problem, limits, self._asked.options.tol)
+        return Prover(self._problem, limits, self._asked.options.tol)
 
     @cached_property
     def _prove(self) -> Any:

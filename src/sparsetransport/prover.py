@@ -1,0 +1,100 @@
+"""Certificates for the plans of one problem and budget, and the plan without a budget that they are measured by."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import certificate
+from ._checks import Floats
+from .inner.solvers import UnboundedError
+from .matroids import Limits, Pair, no_limits
+from .outer.engine import Engine
+from .outer.loop import Callback, Outcome
+from .problem import Problem
+from .result import Certificate, Parts
+
+Ints = NDArray[np.int64]
+PROOF = 1e-13  # the tolerance of a plan that others are measured by
+_FULL_UP_TO = 2000  # entries of the plan without a budget, where its optimum is not needed to the last one
+
+
+def run(
+    problem: Problem,
+    limits: Limits,
+    first: Sequence[Pair],
+    tol: float,
+    callback: Callback | None = None,
+    *,
+    masses: Floats | None = None,
+    polish: bool,
+    thorough: bool,
+) -> Outcome:
+    """The compiled loop from start to end."""
+    engine = Engine(problem, limits, tol=tol, callback=callback)
+    engine.seed(first, masses)
+    engine.grow()
+    if polish:
+        engine.polish(thorough=thorough)
+    return engine.outcome()
+
+
+class Prover:
+    """Certificates for plans of one problem and budget; the plan without a budget is solved when first needed."""
+
+    def __init__(self, problem: Problem, limits: Limits, tol: float) -> None:
+        self.problem, self.limits, self.tol = problem, limits, tol
+
+    @cached_property
+    def full(self) -> Outcome:
+        """The optimum without a budget, or where ``reg`` is positive and it has too many entries, a plan towards it."""
+        tol, limits = min(self.tol, PROOF), no_limits(self.problem.shape)  # what the user is content with is no proof
+        if self.problem.reg > 0.0:  # any dual point proves something, and there may be no end of entries
+            limits = limits._replace(total=_FULL_UP_TO)
+        return run(self.problem, limits, [], tol, polish=False, thorough=False)
+
+    @cached_property
+    def is_bounded(self) -> bool:
+        """Is there an optimum without a budget?"""
+        try:
+            return self.problem.reg > 0.0 or self.full is not None
+        except UnboundedError:
+            return False
+
+    def __call__(self, parts: Parts, tight: bool) -> Certificate:
+        """The cheap or the tight bound for a plan."""
+        problem = self.problem
+        if problem.reg == 0.0:
+            bound = self._full_bound
+            u, v = self._full_dual if bound > -np.inf else (np.zeros_like(problem.a), np.zeros_like(problem.b))
+        else:
+            bound, u, v = certificate.cheap_bound(problem, self.limits, parts.rows, parts.cols, parts.mass)
+            if bound < 0.0:
+                bound, u, v = max((bound, u, v), certificate.least_bound(problem, self.limits), key=itemgetter(0))
+            if tight and parts.value - bound > 1e-12 * abs(parts.value):
+                bound, u, v = certificate.tight_bound(problem, self.limits, [(u, v), self._full_dual], parts.value)
+        return Certificate(parts.value, bound, *certificate.potentials(problem, u, v), u, v)
+
+    @property
+    def _full_plan(self) -> tuple[Ints, Ints, Floats]:
+        return self.full.rows, self.full.cols, self.full.mass
+
+    @cached_property
+    def _full_bound(self) -> float:
+        """The optimum without a budget, less what the gradients that rounding left negative could still gain."""
+        problem = self.problem
+        if not self.is_bounded:
+            return -np.inf
+        fields, steepest = problem.fields(*self._full_plan), 0.0
+        for first, block in problem.cost.blocks():
+            rows = slice(first, first + len(block))
+            steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
+        most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())  # negative costs may move more than all
+        return problem.value(*self._full_plan) + steepest * most
+
+    @property
+    def _full_dual(self) -> tuple[Floats, Floats]:
+        row_sum, col_sum = self.problem.marginals(*self._full_plan)
+        return self.problem.a - row_sum, self.problem.b - col_sum
