@@ -46,20 +46,24 @@ event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: _F) -> _F:
-    """Compile ``function`` on first use and keep the machine code on disk."""
+    """Compile a function that Python calls, on first use."""
     compiled: _F = numba.njit(**_OPTIONS)(function)
     return compiled
 
 
-def small_kernel(function: _F) -> _F:
+def part(function: _F) -> _F:
+    """Compile a function that kernels call; for Python it stays what it is.
+
+    Most functions are parts: what lets Python call one, code that takes apart and counts its arguments, can take
+    longer to compile than the function.
+    """
+    registered: _F = numba.extending.register_jitable(no_cfunc_wrapper=True, **_OPTIONS)(function)
+    return registered
+
+
+def small_part(function: _F) -> _F:
     """The same for a function of a few operations: it becomes part of its callers."""
-    compiled: _F = numba.njit(forceinline=True, **_OPTIONS)(function)
-    return compiled
-
-
-def shared(function: _F) -> _F:
-    """Plain Python when Python calls it, part of the caller when a kernel does."""
-    registered: _F = numba.extending.register_jitable(function)
+    registered: _F = numba.extending.register_jitable(no_cfunc_wrapper=True, forceinline=True, **_OPTIONS)(function)
     return registered
 
 

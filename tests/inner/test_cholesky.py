@@ -1,11 +1,14 @@
 """The factor that grows and shrinks by one variable, against NumPy's factor of the whole matrix."""
 
+import numba
 import numpy as np
 import pytest
 
 from sparsetransport.inner import _cholesky
 
 ROOM = 24
+forward, backward = numba.njit(_cholesky.forward), numba.njit(_cholesky.backward)
+append, delete = numba.njit(_cholesky.append), numba.njit(_cholesky.delete)
 
 
 class Grown:
@@ -22,13 +25,13 @@ class Grown:
     def append(self, variable):
         size, column = len(self.kept), np.zeros(ROOM)
         column[:size] = self.matrix[variable, self.kept]
-        _cholesky.forward(self.upper, size, column)
+        forward(self.upper, size, column)
         schur = self.matrix[variable, variable] - column[:size] @ column[:size]
-        _cholesky.append(self.upper, self.target, size, column, schur, self.slope[variable])
+        append(self.upper, self.target, size, column, schur, self.slope[variable])
         self.kept.append(variable)
 
     def delete(self, position):
-        _cholesky.delete(self.upper, self.target, len(self.kept), position, np.zeros(ROOM))
+        delete(self.upper, self.target, len(self.kept), position, np.zeros(ROOM))
         del self.kept[position]
 
     def assert_is_the_factor(self):
@@ -74,7 +77,7 @@ def test_triangular_solves(size):
     lower = np.linalg.cholesky(grown.matrix[:size, :size])
     rhs = np.random.default_rng(0).normal(size=size)
     ahead, back = rhs.copy(), np.zeros(size)
-    _cholesky.forward(grown.upper, size, ahead)
-    _cholesky.backward(grown.upper, size, rhs, back)
+    forward(grown.upper, size, ahead)
+    backward(grown.upper, size, rhs, back)
     np.testing.assert_allclose(lower @ ahead, rhs, atol=1e-9)
     np.testing.assert_allclose(lower.T @ back, rhs, atol=1e-9)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, small_kernel
+from .._jit import kernel, part, small_part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,14 +46,14 @@ class Gram(NamedTuple):
     points: Floats  # (m, d)
 
 
-@small_kernel
+@small_part
 def _is_close(x: Floats, y: Floats, i: int, j: int, product: float) -> bool:
     """Is so little left of the terms of ``|x|^2 - 2xy + |y|^2`` that rounding shows?"""
     d = y.shape[0]
     return product < CLOSE * (x[i, d - 2] + y[d - 1, j])
 
 
-@small_kernel
+@small_part
 def _square(x: Floats, y: Floats, i: int, j: int) -> float:
     """The squared distance from the differences: exactly zero for equal points."""
     square = 0.0
@@ -87,7 +87,7 @@ def cost_block(cost: Cost, first: int, last: int) -> Floats:
     return block
 
 
-@kernel
+@part
 def _lazy_entry(x: Floats, y: Floats, kind: int, scale: float, i: int, j: int) -> float:
     product = 0.0
     for k in range(x.shape[1]):
@@ -99,7 +99,7 @@ def _lazy_entry(x: Floats, y: Floats, kind: int, scale: float, i: int, j: int) -
     return (math.sqrt(product) if kind == EUCLIDEAN else product) * scale
 
 
-@small_kernel
+@small_part
 def cost_entry(cost: Cost, i: int, j: int) -> float:
     """One entry of the cost."""
     if cost.kind == MATRIX:
@@ -157,7 +157,7 @@ def gram_block(kind: int, bandwidth: float, points: Floats, rows: Ints, cols: In
     return block
 
 
-@kernel
+@part
 def _compute_column(gram: Gram, i: int) -> bool:
     slot = gram.slot[gram.slot.size - 1]
     if slot == gram.columns.shape[0]:
@@ -175,13 +175,13 @@ def _compute_column(gram: Gram, i: int) -> bool:
     return True
 
 
-@small_kernel
+@small_part
 def fetch(gram: Gram, i: int) -> bool:
     """Make sure that column ``i`` is there; False if all slots are taken."""
     return gram.kind <= DENSE or gram.slot[i] >= 0 or _compute_column(gram, i)
 
 
-@small_kernel
+@small_part
 def gram_entry(gram: Gram, i: int, k: int) -> float:
     """``2 lambda G[i, k]`` where column ``k`` is there."""
     if gram.kind == DELTA:
@@ -189,7 +189,7 @@ def gram_entry(gram: Gram, i: int, k: int) -> float:
     return gram.weight * gram.columns[gram.slot[k], i]
 
 
-@small_kernel
+@small_part
 def gram_diagonal(gram: Gram, i: int) -> float:
     """``2 lambda G[i, i]``."""
     if gram.kind == DELTA:
@@ -203,7 +203,7 @@ def gram_diagonal(gram: Gram, i: int) -> float:
     return gram.weight * math.sqrt(gram.bandwidth)
 
 
-@kernel
+@part
 def potential(gram: Gram, base: Floats, mass: Floats, active: Ints, count: int, out: Floats) -> None:
     """``out = base + 2 lambda G mass``, where ``mass`` is zero off ``active[:count]``."""
     size = base.size
@@ -232,7 +232,7 @@ def potential(gram: Gram, base: Floats, mass: Floats, active: Ints, count: int, 
         k += 1
 
 
-@kernel
+@part
 def smoothed(gram: Gram, mass: Floats, label: Ints, entry_mass: Floats, entries: int, i: int) -> float:
     """``(2 lambda G mass)_i``, where ``mass`` is the sum of ``entry_mass[:entries]`` at ``label``."""
     total = 0.0

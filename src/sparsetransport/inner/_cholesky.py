@@ -13,12 +13,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
+from .._jit import part
 
 Floats = NDArray[np.float64]
 
 
-@kernel
+@part
 def forward(upper: Floats, size: int, rhs: Floats) -> None:
     """Overwrite ``rhs[:size]`` with ``L^-1 rhs``, four variables at a time, so that it is read a quarter as often."""
     j = 0
@@ -40,7 +40,7 @@ def forward(upper: Floats, size: int, rhs: Floats) -> None:
         j += 1
 
 
-@kernel
+@part
 def backward(upper: Floats, size: int, rhs: Floats, out: Floats) -> None:
     """Write ``L^-T rhs`` to ``out[:size]``, four variables at a time, so that the long sums share their loads."""
     j = size
@@ -69,7 +69,7 @@ def backward(upper: Floats, size: int, rhs: Floats, out: Floats) -> None:
         out[j], out[j + 1], out[j + 2], out[j + 3] = x0, x1, x2, x3
 
 
-@kernel
+@part
 def append(upper: Floats, target: Floats, size: int, column: Floats, schur: float, slope: float) -> None:
     """Add a variable: ``column = L^-1 h``, ``schur`` its Schur complement, ``slope`` its linear term."""
     diagonal = math.sqrt(schur)
@@ -81,7 +81,7 @@ def append(upper: Floats, target: Floats, size: int, column: Floats, schur: floa
     target[size] = (-slope - projected) / diagonal
 
 
-@kernel
+@part
 def delete(upper: Floats, target: Floats, size: int, position: int, spill: Floats) -> None:
     """Take the variable at ``position`` out; ``spill`` is scratch of length ``size``."""
     for j in range(position):

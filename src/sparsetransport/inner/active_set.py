@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, shared
+from .._jit import kernel, part
 from . import _cholesky
 from ._cholesky import Floats
 
@@ -36,7 +36,7 @@ class Factor(NamedTuple):
     scratch: Floats  # (3, capacity)
 
 
-@shared
+@part
 def new_factor(capacity: int) -> Factor:
     """An empty factor with room for ``capacity`` entries."""
     stride = capacity + 8 if capacity % 64 == 0 else capacity  # a power-of-two stride fights over few cache sets
@@ -84,7 +84,7 @@ def gain(factor: Factor) -> float:
     return 0.5 * total
 
 
-@kernel
+@part
 def remove(factor: Factor, position: int) -> None:
     """Delete one entry and log its label; the others keep their mass."""
     size, logged = factor.size[0], factor.size[1]
@@ -100,7 +100,7 @@ def remove(factor: Factor, position: int) -> None:
     factor.size[0] = size - 1
 
 
-@kernel
+@part
 def settle(factor: Factor) -> None:
     """Walk from the feasible ``mass`` to the exact optimum, deleting every entry that hits zero on the way."""
     mass, goal = factor.mass, factor.scratch[1]

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from .._jit import kernel
+from .._jit import kernel, part
 from ._cholesky import Floats
 
 
-@kernel
+@part
 def _times(hessian: Floats, x: Floats, out: Floats) -> None:
     """``out = H x`` for a symmetric ``H``, four rows at a time."""
     size = x.size

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._jit import kernel, small_kernel
+from .._jit import kernel, part, small_part
 from ..geometry._entries import DENSE, Cost, Floats, Gram, Ints, cost_entry, fetch, gram_diagonal, gram_entry, potential
 from ..inner.active_set import SOLVED, Factor, copy_factor, drop, gain, new_factor, push
 from ..problem import Problem
@@ -53,7 +53,7 @@ class Scenario(NamedTuple):
     active: Ints
 
 
-@small_kernel
+@small_part
 def _factor(group: Group, k: int) -> Factor:
     every = group.factors
     return Factor(
@@ -68,7 +68,7 @@ def _factor(group: Group, k: int) -> Factor:
     )
 
 
-@small_kernel
+@small_part
 def _scenario(group: Group, k: int, r: Floats, c: Floats) -> Scenario:
     """The scenario number ``k`` of a group; ``r`` (z, m) and ``c`` (z, n) are the fields of all scenarios."""
     s = group.members[k]
@@ -198,7 +198,7 @@ def remove(support: Support, position: int) -> None:
         support.head[support.rows[k]] = k
 
 
-@kernel
+@part
 def refresh(scenario: Scenario) -> None:
     """Row and column sums, ``r`` and ``c`` of the present plan."""
     factor, sums_a, sums_b, active = scenario.factor, scenario.sums_a, scenario.sums_b, scenario.active
@@ -219,7 +219,7 @@ def refresh(scenario: Scenario) -> None:
     potential(scenario.gram_b, scenario.base_c, sums_b, active[1], count_b, scenario.c)
 
 
-@kernel
+@part
 def _couple(scenario: Scenario, i: int, j: int) -> None:
     """Put the Hessian between the pair and the positive entries into ``factor.coupling``."""
     factor = scenario.factor
@@ -229,7 +229,7 @@ def _couple(scenario: Scenario, i: int, j: int) -> None:
         )
 
 
-@small_kernel
+@small_part
 def _diagonal(scenario: Scenario, i: int, j: int) -> float:
     return gram_diagonal(scenario.gram_a, i) + gram_diagonal(scenario.gram_b, j) + scenario.reg
 
@@ -243,7 +243,7 @@ def _masses(scenario: Scenario, support: Support, mass: Floats) -> None:
         mass[place(support, factor.label[0, t], factor.label[1, t])] = factor.mass[t]
 
 
-@kernel
+@part
 def _solve(scenario: Scenario, support: Support, mass: Floats) -> int:
     """The optimal masses on the whole support, written to ``mass``; ``r`` and ``c`` are those of this plan.
 
@@ -320,7 +320,7 @@ def losses(group: Group, support: Support, weights: Floats, loss: Floats) -> Non
         _losses(_factor(group, k), support, weights[group.members[k]], loss)
 
 
-@kernel
+@part
 def _losses(factor: Factor, support: Support, weight: float, loss: Floats) -> None:
     size, column = factor.size[0], factor.scratch[2]
     for position in range(size):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, small_kernel
+from .._jit import kernel, part, small_part
 from ..geometry._entries import Floats, Ints, cost_block, cost_entry
 from ..inner.active_set import SOLVED
 from ._shared_plans import Group, Support, append, place, prepare, remove, solve
@@ -22,20 +22,20 @@ BLOCK = 64  # rows of scores that exist at one time
 DEPTH = 4  # pairs a row that a scan keeps for the pool
 
 
-@small_kernel
+@small_part
 def _square(value: float, weight: float, tol: float) -> float:
     value = value if value < -tol else 0.0
     return weight * value * value
 
 
-@kernel
+@part
 def _add_squares(line: Floats, row: Floats, shift: float, c: Floats, weight: float, tol: float) -> None:
     """``line += weight max(0, -(row + shift + c))^2``; a loop of its own, since only so it vectorises."""
     for j in range(line.size):
         line[j] += _square(row[j] + shift + c[j], weight, tol)
 
 
-@kernel
+@part
 def _add_four(line: Floats, row: Floats, shift: Floats, c: Floats, weight: Floats, tol: Floats) -> None:
     """The same for four scenarios at once, so that ``line`` and ``row`` are read a quarter as often."""
     c0, c1, c2, c3 = c[0], c[1], c[2], c[3]
@@ -88,7 +88,7 @@ def mask(score: Floats, first: int, support: Support, left: Ints, labels: NDArra
                     score[i, j] = 0.0
 
 
-@kernel
+@part
 def best_pair(
     group: Group, support: Support, r: Floats, c: Floats, weights: Floats, left: Ints, labels: NDArray[np.int32]
 ) -> tuple[float, int, int]:
@@ -193,7 +193,7 @@ def grow(
             return OPTIMAL
 
 
-@kernel
+@part
 def note(
     support: Support,
     mass: Floats,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
-from .._jit import borrowed, kernel
+from .._jit import borrowed, kernel, part
 from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
 from ..geometry.matrices import SUMMED
 from ..matroids import Limits
@@ -19,7 +19,7 @@ from ..problem import Problem
 from .compiled import FULL, OPTIMAL, grow, has_room, start_afresh, wants_more
 from .engine import CHUNK, PASSES, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
 from .reverse import overshoot
-from .state import Data, Trace, Work, new_trace, new_work
+from .state import Data, Saved, Trace, Work, new_saved, new_trace, new_work
 from .swaps import swap_pass
 
 LARGE = POOL_FROM  # pairs of a problem that is not for the batch
@@ -140,13 +140,13 @@ def solve(packed: Pack, polish: bool) -> Plans:
     )
 
 
-@kernel
+@part
 def _steps(room: int) -> int:
     """Steps that are written down for a plan with this room; a solve that takes more is left to the caller."""
     return 8 * room + 64
 
 
-@kernel
+@part
 def _new_plans(problems: int, points: int, entries: int, steps: int) -> Plans:
     """Room for what comes out."""
     return Plans(
@@ -165,7 +165,7 @@ def _new_plans(problems: int, points: int, entries: int, steps: int) -> Plans:
     )
 
 
-@kernel
+@part
 def _gram(flat: Floats, first: int, size: int, points: int, weight: float, nothing: Floats, slots: Ints) -> Gram:
     """One side's kernel from its matrix in ``flat``; delta where ``size`` is zero."""
     columns = flat[first : first + size * size].reshape(size, size)
@@ -205,7 +205,7 @@ def _solve(packed: Pack, polish: bool) -> Plans:
         left = np.empty(1 + m + n, np.int64)
         left[0] = packed.size[k, 5]
         left[1:] = packed.left[point : point + m + n]
-        work, spare = new_work(data, room, left), new_work(data, room if polish else slots[1], left)
+        work, spare = new_work(data, room, left), new_saved(room if polish else slots[1], left)
         trace = new_trace(_steps(room), room)
         plans.code[k] = _run(data, work, spare, trace, polish)
         if plans.code[k] < UNFINISHED:
@@ -217,8 +217,10 @@ def _solve(packed: Pack, polish: bool) -> Plans:
     return plans
 
 
-@kernel
-def _exchange(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats, allowed: float, passes: float) -> bool:
+@part
+def _exchange(
+    data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats, allowed: float, passes: float
+) -> bool:
     """`Engine.exchange` in one go; False if there is no room for what it does."""
     allowed += effort[0]
     accepted = 1
@@ -230,8 +232,8 @@ def _exchange(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
     return True
 
 
-@kernel
-def _run(data: Data, work: Work, spare: Work, trace: Trace, polish: bool) -> int:
+@part
+def _run(data: Data, work: Work, spare: Saved, trace: Trace, polish: bool) -> int:
     """One problem from start to end, as `Engine` does it."""
     data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     effort = np.zeros(1)
@@ -252,7 +254,7 @@ def _run(data: Data, work: Work, spare: Work, trace: Trace, polish: bool) -> int
     return OPTIMAL if has_room(data, work) else FULL
 
 
-@kernel
+@part
 def _missed(field: Floats, mass: Floats, wanted: Floats) -> float:
     """What the marginal of one side misses, times two."""
     total = 0.0
@@ -261,7 +263,7 @@ def _missed(field: Floats, mass: Floats, wanted: Floats) -> float:
     return total
 
 
-@kernel
+@part
 def _describe(packed: Pack, plans: Plans, k: int, point: int, data: Data, work: Work) -> None:
     """Marginals, potentials and numbers of a plan whose ``r`` and ``c`` are up to date."""
     m, n, factor = work.r.size, work.c.size, work.factor
@@ -282,7 +284,7 @@ def _describe(packed: Pack, plans: Plans, k: int, point: int, data: Data, work: 
     plans.number[k, 2] = residual
 
 
-@kernel
+@part
 def _write(plans: Plans, k: int, written: Ints, work: Work, trace: Trace) -> None:
     """Entries and steps of a plan, behind those of the plans before it."""
     factor = work.factor
@@ -297,5 +299,5 @@ def _write(plans: Plans, k: int, written: Ints, work: Work, trace: Trace) -> Non
     for d in range(trace.steps[1]):
         plans.gone[written[2] + d, 0], plans.gone[written[2] + d, 1] = trace.gone[0, d], trace.gone[1, d]
     plans.sizes[k, 0], plans.sizes[k, 1], plans.sizes[k, 2] = factor.size[0], trace.steps[0], trace.steps[1]
-    for part in range(3):
-        written[part] += plans.sizes[k, part]
+    for kind in range(3):
+        written[kind] += plans.sizes[k, kind]

@@ -6,11 +6,11 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, small_kernel
+from .._jit import kernel, small_part
 from ..geometry._entries import Ints
 
 
-@small_kernel
+@small_part
 def count(left: Ints, labels: NDArray[np.int32], i: int, j: int, change: int) -> None:
     """Give back (+1) or take (-1) the capacity that the pair uses."""
     m, n = labels.shape[1], labels.shape[2]
@@ -22,7 +22,7 @@ def count(left: Ints, labels: NDArray[np.int32], i: int, j: int, change: int) ->
             left[1 + m + n + labels[q, i, j]] += change
 
 
-@small_kernel
+@small_part
 def is_free(left: Ints, labels: NDArray[np.int32], i: int, j: int) -> bool:
     """May the pair be added?"""
     m, n = labels.shape[1], labels.shape[2]
@@ -34,7 +34,7 @@ def is_free(left: Ints, labels: NDArray[np.int32], i: int, j: int) -> bool:
     return True
 
 
-@small_kernel
+@small_part
 def is_over(left: Ints, labels: NDArray[np.int32], i: int, j: int) -> bool:
     """Does the pair use a capacity that is exceeded?"""
     m, n = labels.shape[1], labels.shape[2]

@@ -6,7 +6,7 @@ same plan.
 
 import numpy as np
 
-from .._jit import borrowed, kernel, small_kernel
+from .._jit import borrowed, kernel, part, small_part
 from ..geometry._entries import DENSE, MATRIX, Floats, Ints, cost_entry, fetch
 from ..inner._cholesky import forward
 from ..inner.active_set import DEPENDS, SETTLED, SOLVED, extend, gain, push, settle
@@ -57,7 +57,7 @@ def place(data: Data, work: Work, rows: Ints, cols: Ints, mass: Floats, lower: F
         count(work.left, data.labels, factor.label[0, t], factor.label[1, t], -1)
 
 
-@kernel
+@part
 def _call_back(data: Data, work: Work) -> int:
     """Put departed entries that want back in into the plan again, until it is optimal on the whole support."""
     factor = work.factor
@@ -82,7 +82,7 @@ def _call_back(data: Data, work: Work) -> int:
     return SOLVED
 
 
-@kernel
+@part
 def log(data: Data, work: Work, trace: Trace) -> int:
     """Move the departed from the factor's log to the trace and reclaim their capacity; how many there were."""
     factor, gone = work.factor, trace.steps[1]
@@ -96,7 +96,7 @@ def log(data: Data, work: Work, trace: Trace) -> int:
     return departed
 
 
-@kernel
+@part
 def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
     """Add the pair, solve, reclaim, and write the step down."""
     if not (fetch(data.gram_a, i) and fetch(data.gram_b, j)):
@@ -107,7 +107,7 @@ def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
     return _reclaim_and_log(data, work, i, j, trace)
 
 
-@kernel
+@part
 def _reclaim_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
     """What follows when the pair has been added and the masses are settled."""
     factor = work.factor
@@ -120,7 +120,7 @@ def _reclaim_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> in
     return SOLVED
 
 
-@small_kernel
+@small_part
 def note(trace: Trace, i: int, j: int, reached: float, entries: int) -> None:
     """Write a step down."""
     step = trace.steps[0]
@@ -138,7 +138,7 @@ def start_afresh(work: Work) -> None:
     work.progress[0] = work.progress[1] = 0.0
 
 
-@small_kernel
+@small_part
 def _is_plain(data: Data) -> bool:
     """Are all entries there, and no groups but rows and columns?"""
     there = data.cost.kind == MATRIX and data.gram_a.kind <= DENSE and data.gram_b.kind <= DENSE

@@ -13,7 +13,7 @@ from ..problem import Problem
 from ..result import Status
 from . import capacity, compiled, reverse, swaps
 from .loop import Callback, Outcome, Record, Step, as_arrays
-from .state import SLACK, Data, Trace, copy_work, new_trace, new_work
+from .state import SLACK, Data, Trace, copy_plan, new_saved, new_trace, new_work
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
@@ -118,7 +118,7 @@ class Engine:
         if self.stopped or extra == 0 or not compiled.wants_more(self.data, before):
             return False
         self.work = new_work(self.data, len(before.factor.mass), before.left)
-        copy_work(before, self.work)
+        copy_plan(before, self.work)
         aside = self.record, self.callback
         self.record, self.callback = Record(), None  # the way out and back is nobody's concern
         try:
@@ -131,7 +131,7 @@ class Engine:
             self.work = before
         self.record, self.callback = aside
         trace = new_trace(len(self.work.factor.mass), len(before.factor.mass))
-        better = reverse.is_better(self.work, before)
+        better = reverse.is_better(self.work.factor, self.work.left, before.factor)
         if not (better and reverse.write_jump(before.factor, self.work.factor, trace)):
             self.work = before
             return False
@@ -163,7 +163,7 @@ class Engine:
             room = len(self.work.factor.mass)
             trace = _new_trace(room)
             if spare is None or len(spare.factor.mass) < room:
-                spare = new_work(self.data, room, self.work.left)
+                spare = new_saved(room, self.work.left)
             limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
             accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
             self._note(trace)

@@ -7,13 +7,13 @@ objective by ``x_t^2 / (2 M_tt)``; the masses and the diagonal of ``M`` follow f
 
 import numpy as np
 
-from .._jit import borrowed, kernel
+from .._jit import borrowed, kernel, part
 from ..geometry._entries import Floats, Ints
 from ..inner import _cholesky
 from ..inner.active_set import Factor, gain, remove, settle
 from .capacity import is_over
 from .compiled import FULL, OPTIMAL, grow, log, note, start_afresh, wants_more
-from .state import Data, Trace, Work, copy_work
+from .state import Data, Saved, Trace, Work, copy_plan
 
 _ENOUGH = 1.0 + 1e-12  # times the gain of a plan is what a better one has
 BEYOND = 128, 500  # entries that a plan may have beyond its budget: as many as it has, within these
@@ -39,7 +39,7 @@ def lower(left: Ints, extra: int, total: int) -> None:
         left[k] -= _LIFT
 
 
-@kernel
+@part
 def inverse_diagonal(upper: Floats, size: int, position: int, column: Floats) -> float:
     """``(H^-1)_tt``: the squared norm of ``L^-1 e_t``, which is left in ``column`` (zero before ``t``, and not set)."""
     for t in range(position, size):
@@ -107,12 +107,12 @@ def beyond(size: int) -> int:
 
 
 @kernel
-def is_better(work: Work, before: Work) -> bool:
+def is_better(after: Factor, left: Ints, before: Factor) -> bool:
     """Did a way beyond the budget and back lower the objective? Where numbers overflow it may not have come back."""
-    return bool(gain(work.factor) > _ENOUGH * gain(before.factor) and work.left.min() >= 0)
+    return bool(gain(after) > _ENOUGH * gain(before) and left.min() >= 0)
 
 
-@kernel
+@part
 def _is_in(factor: Factor, i: int, j: int) -> bool:
     for t in range(factor.size[0]):
         if factor.label[0, t] == i and factor.label[1, t] == j:
@@ -141,8 +141,8 @@ def write_jump(before: Factor, after: Factor, trace: Trace) -> bool:
     return True
 
 
-@kernel
-def overshoot(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats) -> bool:
+@part
+def overshoot(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats) -> bool:
     """Grow beyond the budget, delete what is missed least, and grow again; or leave all as it was, if no worse.
 
     False if there was no room for it. `Engine.overshoot` does the same with pauses.
@@ -151,7 +151,7 @@ def overshoot(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats)
     extra = beyond(factor.size[0])
     if extra == 0 or not wants_more(data, work):
         return True
-    copy_work(work, spare)
+    copy_plan(work, spare)
     total = lift(work.left, extra)
     start_afresh(work)
     code = grow(data, work, trace, effort, np.inf)
@@ -163,6 +163,6 @@ def overshoot(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats)
     if code not in (FULL, OPTIMAL):
         return False
     trace.steps[0], trace.steps[1] = steps, departures
-    if not (is_better(work, spare) and write_jump(spare.factor, factor, trace)):
-        copy_work(spare, work)
+    if not (is_better(factor, work.left, spare.factor) and write_jump(spare.factor, factor, trace)):
+        copy_plan(spare, work)
     return True

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel
+from .._jit import part
 from ..geometry._entries import BLOCK, MATRIX, Floats, Ints, cost_block, cost_entry, smoothed
 from .capacity import is_free
 from .state import DEPTH, POOL, Data, Work, holds, refresh
@@ -12,7 +12,7 @@ POOL_ADDITIONS = 64  # additions between two scans
 POOL_SLACK = 0.95  # how good a pooled pair must be against the best one left out
 
 
-@kernel
+@part
 def _mask_support(line: Floats, row: Floats, entry: int, link: Ints, columns: Ints) -> None:
     """Copy the row to ``line`` with ``inf`` where it has support entries, the first of which is ``entry``."""
     for j in range(line.size):
@@ -22,7 +22,7 @@ def _mask_support(line: Floats, row: Floats, entry: int, link: Ints, columns: In
         entry = link[entry]
 
 
-@kernel
+@part
 def _mask_full_groups(line: Floats, labels: NDArray[np.int32], left: Ints, i: int) -> None:
     """``inf`` where a labelled group has no capacity left."""
     for j in range(line.size):
@@ -30,7 +30,7 @@ def _mask_full_groups(line: Floats, labels: NDArray[np.int32], left: Ints, i: in
             line[j] = np.inf
 
 
-@kernel
+@part
 def _lower(best: Floats, row: Floats, shift: float) -> None:
     """``best = min(best, row + shift)``; a loop of its own, since only so it vectorises."""
     for j in range(best.size):
@@ -38,7 +38,7 @@ def _lower(best: Floats, row: Floats, shift: float) -> None:
         best[j] = value if value < best[j] else best[j]
 
 
-@kernel
+@part
 def _lower_by_four(best: Floats, rows: Floats, s0: float, s1: float, s2: float, s3: float) -> None:
     """The same for four rows, which reads and writes ``best`` a quarter as often."""
     r0, r1, r2, r3 = rows[0], rows[1], rows[2], rows[3]
@@ -50,7 +50,7 @@ def _lower_by_four(best: Floats, rows: Floats, s0: float, s1: float, s2: float, 
         best[j] = low if low < best[j] else best[j]
 
 
-@kernel
+@part
 def _scan_copy(matrix: Floats, label: Ints, held: Floats, shift: Floats, free: Ints, best: Floats) -> None:
     """`scan_columns` on a matrix of our own: ``inf`` stands at the support for as long as the scan takes.
 
@@ -77,7 +77,7 @@ def _scan_copy(matrix: Floats, label: Ints, held: Floats, shift: Floats, free: I
         matrix[label[0, t], label[1, t]] = held[t]
 
 
-@kernel
+@part
 def best_of_matrix(
     matrix: Floats, label: Ints, held: Floats, r: Floats, c: Floats, left: Ints, best: Floats
 ) -> tuple[float, int, int]:
@@ -101,7 +101,7 @@ def best_of_matrix(
     return value, row, column
 
 
-@kernel
+@part
 def scan_columns(data: Data, work: Work, counted: bool) -> None:
     """The smallest ``C + r`` of every column off the support into ``best[0]``; only where free, if ``counted``."""
     m = data.base_r.size
@@ -128,7 +128,7 @@ def scan_columns(data: Data, work: Work, counted: bool) -> None:
             _lower(best, line, work.r[i])
 
 
-@kernel
+@part
 def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     """The row with the smallest ``C + r`` in column ``j`` off the support; only where free, if ``counted``."""
     smallest, row = np.inf, -1
@@ -143,7 +143,7 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     return row
 
 
-@kernel
+@part
 def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The free pair with the smallest gradient: ``(gradient, row, column)``."""
     scan_columns(data, work, True)
@@ -157,7 +157,7 @@ def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
     return value, find_row(data, work, column, True), column
 
 
-@kernel
+@part
 def _insert(best: Floats, where: Ints, row: Floats, shift: float, i: int) -> None:
     """Sort ``row + shift`` into the ``DEPTH`` smallest values of every column."""
     last_best = best[DEPTH - 1]
@@ -173,7 +173,7 @@ def _insert(best: Floats, where: Ints, row: Floats, shift: float, i: int) -> Non
             where[depth, j] = i
 
 
-@kernel
+@part
 def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
     """Fill ``pool[:, :count]`` with the best free pairs; ``(count, smallest gradient left out)``.
 
@@ -221,7 +221,7 @@ def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
     return count, left_out
 
 
-@kernel
+@part
 def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float, int]:
     """The free pair of the pool with the smallest gradient: ``(gradient, place in the pool)``.
 
@@ -251,7 +251,7 @@ def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float
     return value, place
 
 
-@kernel
+@part
 def next_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The next pair to add: the best of all, or the best of the pool while that is nearly as good."""
     if not data.pooled:

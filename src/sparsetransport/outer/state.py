@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, shared, small_kernel
+from .._jit import kernel, part, small_part
 from ..geometry._entries import Cost, Floats, Gram, Ints, cost_entry, gram_diagonal, gram_entry, potential
 from ..inner.active_set import Factor, copy_factor, new_factor
 
@@ -53,6 +53,13 @@ class Work(NamedTuple):
     progress: Floats  # (2,) the best gain so far, and steps since it was reached
 
 
+class Saved(NamedTuple):
+    """What a state comes back from; the rest of it follows."""
+
+    factor: Factor
+    left: Ints
+
+
 class Trace(NamedTuple):
     """What a call did, step by step: the pair added, the gain reached, the entries left, the pairs that went."""
 
@@ -64,7 +71,7 @@ class Trace(NamedTuple):
     steps: Ints  # (2,) steps, departures
 
 
-@shared
+@part
 def new_trace(steps: int, capacity: int) -> Trace:
     """Room for ``steps`` additions. Every departure follows an addition or one of ``capacity`` entries at the start."""
     return Trace(
@@ -77,7 +84,7 @@ def new_trace(steps: int, capacity: int) -> Trace:
     )
 
 
-@shared
+@part
 def new_work(data: Data, capacity: int, left: Ints) -> Work:
     """The empty plan with room for ``capacity`` entries, and with the capacities ``left``."""
     m, n = data.base_r.size, data.base_c.size
@@ -99,41 +106,47 @@ def new_work(data: Data, capacity: int, left: Ints) -> Work:
     )
 
 
+@part
+def new_saved(capacity: int, left: Ints) -> Saved:
+    """Room for a state with ``capacity`` entries."""
+    return Saved(new_factor(capacity), left.copy())
+
+
 @kernel
-def copy_work(source: Work, destination: Work) -> None:
-    """Make ``destination`` the same as ``source``, scratch aside."""
+def copy_plan(source: Work | Saved, destination: Work | Saved) -> None:
+    """Make ``destination`` the same plan as ``source``."""
     copy_factor(source.factor, destination.factor)
     for k in range(source.left.size):
         destination.left[k] = source.left[k]
 
 
-@kernel
+@part
 def couple_arrays(gram_a: Gram, gram_b: Gram, label: Ints, coupling: Floats, i: int, j: int) -> None:
     """The Hessian between the pair and the first pairs of ``label``, as many as ``coupling`` has room for."""
     for t in range(coupling.size):
         coupling[t] = gram_entry(gram_a, i, label[0, t]) + gram_entry(gram_b, j, label[1, t])
 
 
-@small_kernel
+@small_part
 def couple(data: Data, work: Work, i: int, j: int) -> None:
     """Put the Hessian between the pair and the support into ``factor.coupling``."""
     factor = work.factor
     couple_arrays(data.gram_a, data.gram_b, factor.label, factor.coupling[: factor.size[0]], i, j)
 
 
-@small_kernel
+@small_part
 def diagonal(data: Data, i: int, j: int) -> float:
     """The Hessian's diagonal entry of a pair."""
     return float(gram_diagonal(data.gram_a, i) + gram_diagonal(data.gram_b, j) + data.reg)
 
 
-@small_kernel
+@small_part
 def slope(data: Data, i: int, j: int) -> float:
     """The linear term of a pair."""
     return float(cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j])
 
 
-@kernel
+@part
 def _tally(
     label: Ints, mass: Floats, size: int, mass_a: Floats, mass_b: Floats, active: Ints, head: Ints, link: Ints
 ) -> tuple[int, int]:
@@ -157,7 +170,7 @@ def _tally(
     return count_a, count_b
 
 
-@small_kernel
+@small_part
 def refresh_inline(data: Data, work: Work) -> None:
     """`refresh` as part of its caller."""
     factor, active = work.factor, work.active
@@ -168,13 +181,13 @@ def refresh_inline(data: Data, work: Work) -> None:
     potential(data.gram_b, data.base_c, work.mass_b, active[1], count_b, work.c)
 
 
-@kernel
+@part
 def refresh(data: Data, work: Work) -> None:
     """Marginals, ``r`` and ``c`` of the present plan, and the lists of support entries by row."""
     refresh_inline(data, work)
 
 
-@small_kernel
+@small_part
 def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
     """Is the pair in the support? Asks the lists that ``refresh`` made."""
     t = head[i]
@@ -183,7 +196,7 @@ def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
     return bool(t >= 0)
 
 
-@kernel
+@part
 def stalls(progress: Floats, reached: float) -> bool:
     """Has nothing but rounding been gained for a while? ``progress`` keeps the most gained, and the steps since."""
     if reached > progress[0] * (1.0 + 1e-14):

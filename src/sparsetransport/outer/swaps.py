@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import borrowed, kernel, small_kernel
+from .._jit import borrowed, kernel, part, small_part
 from ..geometry._entries import MATRIX, Floats, Ints, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
@@ -27,7 +27,7 @@ from .capacity import is_free
 from .compiled import NEEDS_ROOM, UNBOUNDED, add_and_log, grow, log, start_afresh
 from .reverse import inverse_diagonal
 from .scan import find_row, scan_columns
-from .state import Data, Trace, Work, copy_work, couple, diagonal, holds, refresh, slope
+from .state import Data, Saved, Trace, Work, copy_plan, couple, diagonal, holds, refresh, slope
 
 WORSE, BETTER = 100, 101
 NONE = -1
@@ -35,7 +35,7 @@ WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan,
 FEW, PAIRS = 8, 2500  # unless the plan has so few entries and there are so few pairs that all compete
 
 
-@kernel
+@part
 def _candidates(data: Data, work: Work, wish: Floats) -> int:
     """Fill ``wish`` with ``W`` of the best pair of every column; zero where it is not to be tried.
 
@@ -58,7 +58,7 @@ def _candidates(data: Data, work: Work, wish: Floats) -> int:
     return count
 
 
-@small_kernel
+@small_part
 def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int, j: int) -> bool:
     """Would the capacity of ``(row, column)`` be enough to add ``(i, j)``?"""
     m, n = labels.shape[1], labels.shape[2]
@@ -71,7 +71,7 @@ def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int,
     return True
 
 
-@small_kernel
+@small_part
 def _loss(factor: Factor, inverse: Floats, t: int, effort: Floats) -> float:
     """What dropping the entry costs; ``inverse`` remembers the diagonal of ``H^-1``."""
     if np.isnan(inverse[t]):
@@ -92,7 +92,7 @@ class Exchanges(NamedTuple):
     size: Ints  # (1,)
 
 
-@small_kernel
+@small_part
 def _write(found: Exchanges, first: int, second: int, new: int, other: int, change: float) -> None:
     """Note an exchange, if there is room."""
     k = found.size[0]
@@ -103,7 +103,7 @@ def _write(found: Exchanges, first: int, second: int, new: int, other: int, chan
         found.size[0] = k + 1
 
 
-@kernel
+@part
 def _one_for_one(
     data: Data, work: Work, i: int, j: int, wish: float, wide: bool, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
@@ -125,7 +125,7 @@ def _one_for_one(
             _write(found, row * n + column, NONE, i * n + j, NONE, change)
 
 
-@kernel
+@part
 def _one_for_two(
     data: Data, work: Work, i: int, j: int, wish: float, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
@@ -146,7 +146,7 @@ def _one_for_two(
         _write(found, least_a, least_b, i * n + j, NONE, change)
 
 
-@kernel
+@part
 def _crossings(
     costs: Floats, at: Ints, label: Ints, mass: Floats, head: Ints, link: Ints, partner: Ints, least: Floats
 ) -> None:
@@ -172,7 +172,7 @@ def _crossings(
                 least[t], partner[t] = change, s
 
 
-@kernel
+@part
 def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> None:
     """For every entry the crossed one with which it is best exchanged."""
     factor, size, n = work.factor, work.factor.size[0], data.base_c.size
@@ -197,7 +197,7 @@ def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> No
     effort[0] += 2.0 * size * size
 
 
-@kernel
+@part
 def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: float) -> None:
     """List the promising exchanges: for the best pair of every column, or for all pairs where there are few."""
     m, n = data.base_r.size, data.base_c.size
@@ -222,7 +222,7 @@ def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: fl
     _two_for_two(data, work, found, effort)
 
 
-@small_kernel
+@small_part
 def _offer(
     data: Data, work: Work, i: int, j: int, wish: float, wide: bool, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
@@ -233,13 +233,13 @@ def _offer(
         _one_for_two(data, work, i, j, wish, inverse, found, effort)
 
 
-@small_kernel
+@small_part
 def _is_wide(data: Data, work: Work) -> bool:
     """Do all pairs compete?"""
     return work.factor.size[0] <= FEW and data.base_r.size * data.base_c.size <= PAIRS
 
 
-@small_kernel
+@small_part
 def _respond(data: Data, work: Work, i: int, j: int, response: Floats) -> float:
     """``H^-1 h_e`` into ``response`` for the pair ``e = (i, j)``; its Schur complement."""
     factor = work.factor
@@ -248,7 +248,7 @@ def _respond(data: Data, work: Work, i: int, j: int, response: Floats) -> float:
     return _project(factor.upper, coupling, factor.scratch[0], response, diagonal(data, i, j))
 
 
-@kernel
+@part
 def _project(upper: Floats, coupling: Floats, column: Floats, response: Floats, diagonal: float) -> float:
     """``H^-1`` times the coupling into ``response``; the Schur complement."""
     size, schur = coupling.size, diagonal
@@ -261,7 +261,7 @@ def _project(upper: Floats, coupling: Floats, column: Floats, response: Floats, 
     return max(schur, DEPENDENT * diagonal)
 
 
-@kernel
+@part
 def _position(factor: Factor, n: int, label: int) -> int:
     """Where the entry with this label is; -1: not there."""
     for t in range(factor.size[0]):
@@ -270,7 +270,7 @@ def _position(factor: Factor, n: int, label: int) -> int:
     return -1
 
 
-@kernel
+@part
 def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
     """Is the exchange still one, after others were made?"""
     for side in range(2):
@@ -281,7 +281,7 @@ def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
     return True
 
 
-@kernel
+@part
 def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Floats, limit: float) -> int:
     """Carry the exchange out: ``BETTER``; ``WORSE`` or ``NEEDS_ROOM`` (entries or steps): the caller restores."""
     factor, n = work.factor, data.base_c.size
@@ -321,10 +321,10 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
 
 
 @kernel
-def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats, limit: float) -> int:
+def swap_pass(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats, limit: float) -> int:
     """Try the promising exchanges once, best first; how many lowered the objective, or -1 for want of room.
 
-    ``spare`` is a second state.
+    ``spare`` has room for a second plan, to come back to.
     """
     data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     refresh(data, work)
@@ -342,12 +342,12 @@ def swap_pass(data: Data, work: Work, spare: Work, trace: Trace, effort: Floats,
         if not _is_current(work.factor, data.base_c.size, found.out[best], found.into[best]):
             continue
         steps, departures = trace.steps[0], trace.steps[1]
-        copy_work(work, spare)
+        copy_plan(work, spare)
         verdict = _try(data, work, found.out[best], found.into[best], trace, effort, limit)
         if verdict == BETTER:
             accepted += 1
             continue
-        copy_work(spare, work)
+        copy_plan(spare, work)
         trace.steps[0], trace.steps[1] = steps, departures
         if verdict == NEEDS_ROOM:
             return -1

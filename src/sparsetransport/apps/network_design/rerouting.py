@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._jit import borrowed, kernel, small_kernel
+from ..._jit import borrowed, kernel, part, small_part
 
 NEAR = 1e-12  # costs, in units of the largest profit, that count as the same
 PATIENCE = 64  # visits a node, on average, after which a search is given up: there is a cycle of negative cost
@@ -22,7 +22,7 @@ PATIENCE = 64  # visits a node, on average, after which a search is given up: th
 # prices: those of plants, then those of products; as potentials the latter are negative, and the root has none
 
 
-@kernel
+@part
 def _scratch(nodes: int) -> Any:
     """Memory for the searches."""
     return (
@@ -35,7 +35,7 @@ def _scratch(nodes: int) -> Any:
     )
 
 
-@small_kernel
+@small_part
 def _relax(search: Any, node: int, length: float, bound: float, source: int, link: int, tail: int) -> int:
     """Take a shorter way to a node, if it is below the bound; gives the new end of the queue."""
     dist, before, via, queue, waiting, _ = search
@@ -50,7 +50,7 @@ def _relax(search: Any, node: int, length: float, bound: float, source: int, lin
     return tail
 
 
-@kernel
+@part
 def _shortest(
     links: Any, scenario: Any, search: Any, source: int, target: int, limit: float, back: bool
 ) -> tuple[bool, int]:
@@ -114,7 +114,7 @@ def _shortest(
     return True, work
 
 
-@kernel
+@part
 def _reprice(search: Any, length: float) -> None:
     """Potentials that fit after pushing along a shortest path of this reduced length; the root keeps none."""
     dist, potential = search[0], search[5]
@@ -124,7 +124,7 @@ def _reprice(search: Any, length: float) -> None:
         potential[node] += min(dist[node], length) - shift
 
 
-@kernel
+@part
 def _from_prices(search: Any, prices: Any, m: int) -> None:
     """Prices as potentials."""
     potential = search[5]
@@ -133,7 +133,7 @@ def _from_prices(search: Any, prices: Any, m: int) -> None:
     potential[len(prices)] = 0.0
 
 
-@kernel
+@part
 def _to_prices(search: Any, prices: Any, m: int) -> None:
     """Potentials as prices."""
     potential = search[5]
@@ -141,7 +141,7 @@ def _to_prices(search: Any, prices: Any, m: int) -> None:
         prices[node] = min(max(potential[node] if node < m else -potential[node], 0.0), 2.0)
 
 
-@small_kernel
+@small_part
 def _snapped(value: float, top: float, tiny: float) -> float:
     """A mass without the dust that rounding leaves at its ends."""
     if value <= tiny:
@@ -149,7 +149,7 @@ def _snapped(value: float, top: float, tiny: float) -> float:
     return top if top - value <= tiny else value
 
 
-@kernel
+@part
 def _push(scenario: Any, search: Any, start: int, end: int, most: float) -> float:
     """Send as much as fits, at most so much, along the path that a search from ``start`` found; says how much."""
     flow, used, served, capacity, demand, tiny = scenario
@@ -189,7 +189,7 @@ def _push(scenario: Any, search: Any, start: int, end: int, most: float) -> floa
     return most
 
 
-@kernel
+@part
 def _add(links: Any, scenario: Any, search: Any, i: int, j: int, rate: float) -> tuple[float, float, int]:
     """Reroute for a link that is not in the graph: what it gains, what it carries, and the work.
 
@@ -216,7 +216,7 @@ def _add(links: Any, scenario: Any, search: Any, i: int, j: int, rate: float) ->
     return gain, carried, work
 
 
-@kernel
+@part
 def _remove(links: Any, scenario: Any, search: Any, slot: int) -> tuple[float, int]:
     """Reroute what a link carries that is active no longer: what that loses, and the work.
 
@@ -242,7 +242,7 @@ def _remove(links: Any, scenario: Any, search: Any, slot: int) -> tuple[float, i
     return loss, work
 
 
-@kernel
+@part
 def _prices(links: Any, scenario: Any, search: Any, low: Any, high: Any) -> tuple[bool, int]:
     """Dual prices of plants and products: the highest of plants with the lowest of products, and the other way.
 
@@ -261,7 +261,7 @@ def _prices(links: Any, scenario: Any, search: Any, low: Any, high: Any) -> tupl
     return ended and again, work + more
 
 
-@small_kernel
+@small_part
 def _bound(low: Any, high: Any, i: int, product: int, rate: float, most: float) -> Any:
     """No link gains more in a scenario than its reduced profit, at any prices, times the most that it can carry."""
     return max(min(rate - low[i] - low[product], rate - high[i] - high[product]), 0.0) * most
@@ -300,7 +300,7 @@ def withdraw(links: Any, scenario: Any, prices: Any, slot: int) -> tuple[float, 
     return loss, work
 
 
-@kernel
+@part
 def _bounds(market: Any, low: Any, high: Any, candidates: Any, room: Any) -> Any:
     """What candidates may gain at most, over all scenarios; nothing where there is no room."""
     plants, products, rates = candidates
