@@ -9,7 +9,7 @@ from strategies import instances, seeds, tiny_budgets, whole_budgets
 
 import sparsetransport as st
 from sparsetransport import certificate, prover
-from sparsetransport.outer import engine
+from sparsetransport.outer import engine, unbudgeted
 
 
 def _slack(case, value):
@@ -295,8 +295,9 @@ def test_the_cheap_bound_is_never_below_that_of_no_potentials(budget):
 
 
 def test_a_large_reg_needs_no_exact_plan_of_thousands_of_entries(monkeypatch):
-    """Without a budget the plan would have far more entries than are of use for a proof."""
+    """Where no jump leads to it: a plan on the way has entries enough for a proof."""
     monkeypatch.setattr(prover, "_FULL_UP_TO", 50)
+    monkeypatch.setattr(unbudgeted, "POINTS_UP_TO", 0)
     case = instance(0, 30, 25, "rbf", 50.0, (5.0, 5.0))
     assert case.solve().rows.size > 100
     result = case.solve(budget=10)

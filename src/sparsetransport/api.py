@@ -22,6 +22,7 @@ from .prover import PROOF, Prover, run
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
+_ALL_THE_SAME = 1e-8  # of a relative gap: what rounding may leave of the optimum's
 _SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
@@ -285,6 +286,9 @@ def _polish(
         return exchange(problem, matroid, outcome, tol, callback)
     engine = Engine(problem, limits, tol=tol)
     engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)), outcome.mass)
+    seeded = engine.outcome()
+    if len(seeded.rows) < len(outcome.rows):  # those without mass have left
+        outcome.record.jump(outcome, seeded, problem.value(seeded.rows, seeded.cols, seeded.mass))
     engine.record, engine.callback = outcome.record, callback  # from here on the steps are those of the polish
     engine.grow()
     engine.polish(thorough=thorough)
@@ -294,7 +298,9 @@ def _polish(
 def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Options) -> Result:
     """Prove the plan good enough, or look for a better one from other starts and say whether that one is."""
     gap_tol = options.gap_tol or 0.0
-    if result.status in (Status.OPTIMAL, Status.EMPTY, Status.ALL_FORBIDDEN):
+    if result.status is Status.ALL_FORBIDDEN:
+        return result
+    if result.status in (Status.OPTIMAL, Status.EMPTY) and result.relative_gap <= max(gap_tol, _ALL_THE_SAME):
         return result
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)

@@ -11,14 +11,16 @@ from . import certificate
 from ._checks import Floats
 from .inner.solvers import UnboundedError
 from .matroids import Limits, Pair, no_limits
+from .outer import unbudgeted
 from .outer.engine import Engine
 from .outer.loop import Callback, Outcome
 from .problem import Problem
-from .result import Certificate, Parts
+from .result import Certificate, Parts, Status
 
 Ints = NDArray[np.int64]
 PROOF = 1e-13  # the tolerance of a plan that others are measured by
-_FULL_UP_TO = 2000  # entries of the plan without a budget, where its optimum is not needed to the last one
+_GROWN_UP_TO = 1000, 2  # entries, and entries a point: what a plan without a budget grows to one by one
+_FULL_UP_TO = 2000  # entries of it where there is no jump and a plan on the way will do
 
 
 def run(
@@ -33,12 +35,42 @@ def run(
     thorough: bool,
 ) -> Outcome:
     """The compiled loop from start to end."""
+    m, n = problem.shape
+    if problem.reg > 0.0 and limits.most == m * n and m + n <= unbudgeted.POINTS_UP_TO:
+        return _without_budget(problem, limits, first, tol, callback, masses)
     engine = Engine(problem, limits, tol=tol, callback=callback)
     engine.seed(first, masses)
     engine.grow()
     if polish:
         engine.polish(thorough=thorough)
     return engine.outcome()
+
+
+def _without_budget(
+    problem: Problem,
+    limits: Limits,
+    first: Sequence[Pair],
+    tol: float,
+    callback: Callback | None,
+    masses: Floats | None,
+) -> Outcome:
+    """Grow, and where the plan turns out to have entries without end, jump to the optimum."""
+    enough = max(_GROWN_UP_TO[0], _GROWN_UP_TO[1] * sum(problem.shape))
+    engine = Engine(problem, limits._replace(total=enough), tol=tol, callback=callback)
+    engine.seed(first, masses)
+    engine.grow()
+    grown = engine.outcome()
+    if grown.status is not Status.BUDGET_USED:
+        return grown
+    plan = unbudgeted.optimum(problem, grown.rows, grown.cols, grown.mass)
+    if plan is None:
+        engine.work.left[0] += limits.total - enough
+        engine.grow()
+        return engine.outcome()
+    rows, cols, mass = plan
+    best = grown._replace(rows=rows, cols=cols, mass=mass, status=Status.OPTIMAL)
+    grown.record.jump(grown, best, problem.value(*plan))
+    return best
 
 
 class Prover:
@@ -51,7 +83,7 @@ class Prover:
     def full(self) -> Outcome:
         """The optimum without a budget, or where ``reg`` is positive and it has too many entries, a plan towards it."""
         tol, limits = min(self.tol, PROOF), no_limits(self.problem.shape)  # what the user is content with is no proof
-        if self.problem.reg > 0.0:  # any dual point proves something, and there may be no end of entries
+        if self.problem.reg > 0.0 and sum(self.problem.shape) > unbudgeted.POINTS_UP_TO:  # any dual point proves some
             limits = limits._replace(total=_FULL_UP_TO)
         return run(self.problem, limits, [], tol, polish=False, thorough=False)
 

@@ -19,7 +19,6 @@ from ..batch import workers
 from ..matroids import Pair, PerColumn, PerRow
 from ..outer.batch import UNFINISHED, Pack, Plans
 from ..outer.batch import solve as solve_packed
-from ..outer.state import SLACK
 
 Ints = NDArray[np.int64]
 Links = tuple[list[Pair], list[float]]
@@ -214,7 +213,7 @@ def _first_problems(shape: Ints, cost: Floats, neighbours: float, weight: float)
             entries += shape[k, side] ** 2 if neighbours > 0.0 and shape[k, side] > 1 else 0
     packed = Pack(
         np.zeros((pairs, 6), np.int64),
-        np.zeros((pairs, 5)),
+        np.zeros((pairs, 4)),
         cost,
         np.zeros(entries),
         np.ones(points),
@@ -243,7 +242,7 @@ def _first_problems(shape: Ints, cost: Floats, neighbours: float, weight: float)
             point += size
         packed.size[k, 4] = packed.size[k, 5] = min(shape[k, 0], shape[k, 1]) + 1
         packed.number[k, 0] = packed.number[k, 1] = 2.0 * weight
-        packed.number[k, 3], packed.number[k, 4] = _TOL * largest, SLACK * largest
+        packed.number[k, 3] = _TOL * largest
     return packed
 
 
@@ -259,7 +258,7 @@ class _Second(NamedTuple):
 def _second_problems(first: Pack, links: _Links, weight: float) -> _Second:
     """A mass of one again for every word that takes part, and errors that nobody shares."""
     pairs = len(first.size)
-    cost, size, number = np.empty(first.cost.size), np.zeros((pairs, 6), np.int64), np.zeros((pairs, 5))
+    cost, size, number = np.empty(first.cost.size), np.zeros((pairs, 6), np.int64), np.zeros((pairs, 4))
     owner, words = np.empty(pairs, np.int64), np.empty(first.mass.size, np.int64)
     count = at = point = start = 0
     for k in range(pairs):
@@ -277,7 +276,7 @@ def _second_problems(first: Pack, links: _Links, weight: float) -> _Second:
         size[count, 0], size[count, 1] = near.size, far.size
         size[count, 4] = size[count, 5] = 2 * (near.size + far.size)
         number[count, 0] = number[count, 1] = 2.0 * weight
-        number[count, 3], number[count, 4] = _TOL * 2.0 * weight, SLACK * 2.0 * weight
+        number[count, 3] = _TOL * 2.0 * weight
         at += held.size
         point += near.size + far.size
         count += 1

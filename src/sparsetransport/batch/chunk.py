@@ -18,7 +18,6 @@ from ..matroids import Counting, Limits, Matroid, no_limits
 from ..options import Options
 from ..outer import batch
 from ..outer.omp import OMP
-from ..outer.state import SLACK
 from ..problem import Problem, auto_weight, weights_of
 from ..result import Result
 from .later import Asked, Later, Matrices, Solved
@@ -232,7 +231,7 @@ def _pack_problems(group: Sequence[Asked], tol: float) -> tuple[batch.Pack, Floa
     packed = batch.Pack.of(
         [(*problem.shape, len(a), len(b)) for problem, (a, b) in zip(problems, grams, strict=True)],
         _limits_of(group),
-        np.column_stack([np.array(numbers), tol * scale, max(tol, SLACK) * scale]),
+        np.column_stack([np.array(numbers), tol * scale]),
         np.concatenate([problem.cost.compiled.matrix.ravel() for problem in problems]),
         np.concatenate([gram.ravel() for both in grams for gram in both]),
         np.concatenate([side for problem in problems for side in (problem.a, problem.b)]),
@@ -276,7 +275,7 @@ def _pack_matrices(
     packed = batch.Pack.of(
         np.column_stack([flat.shape, np.zeros_like(flat.shape)]),
         _limits_of(group),
-        np.column_stack([twice, np.full(len(group), float(geometry["reg"])), tol * scale, max(tol, SLACK) * scale]),
+        np.column_stack([twice, np.full(len(group), float(geometry["reg"])), tol * scale]),
         flat.cost,
         np.zeros(0),
         flat.mass,

@@ -30,7 +30,7 @@ class Pack(NamedTuple):
     """Problems side by side, in order; where each begins follows from the sizes of those before it."""
 
     size: Ints  # (problems, 6) rows, columns, sizes of the two Gram matrices (0: delta), room for entries, capacity
-    number: Floats  # (problems, 5) 2 lambda of the two sides, reg, tol, slack
+    number: Floats  # (problems, 4) 2 lambda of the two sides, reg, tol
     cost: Floats
     gram: Floats  # of the first side, then of the second
     mass: Floats  # a, then b
@@ -190,6 +190,10 @@ def _solve(packed: Pack, polish: bool) -> Plans:
     for k in range(problems):
         m, n, side_a, side_b = packed.size[k, 0], packed.size[k, 1], packed.size[k, 2], packed.size[k, 3]
         room, number = packed.size[k, 4], packed.number[k]
+        constant, wanted = 0.0, 0.0
+        for p in range(point, point + m + n):
+            constant -= 0.5 * packed.base[p] * packed.mass[p]
+            wanted += packed.mass[p]
         data = Data(
             Cost(slots[0], packed.cost[cost_at : cost_at + m * n].reshape(m, n), nothing, nothing, 1.0),
             _gram(packed.gram, gram_at, side_a, m, number[0], nothing, slots),
@@ -198,7 +202,8 @@ def _solve(packed: Pack, polish: bool) -> Plans:
             packed.base[point + m : point + m + n],
             number[2],
             number[3],
-            number[4],
+            constant,
+            wanted,
             np.zeros((0, m, n), np.int32),
             m < 0,
         )

@@ -13,6 +13,7 @@ from ..inner.active_set import DEPENDS, SETTLED, SOLVED, extend, gain, push, set
 from .capacity import count, is_free
 from .scan import best_of_matrix, next_pair, scan_columns
 from .state import (
+    CLOSE,
     POOL,
     Data,
     Trace,
@@ -231,13 +232,14 @@ def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: flo
 
 @kernel
 def wants_more(data: Data, work: Work) -> bool:
-    """Would any pair at all, free or not, lower the objective by more than what rounding leaves to gain?"""
+    """Could pairs, free or not, lower the objective by a share worth the name, if all mass went where it helps most?"""
     refresh(data, work)
     scan_columns(data, work, False)
+    steepest = 0.0
     for j in range(data.base_c.size):
-        if work.best[0, j] + work.c[j] < -data.slack:
-            return True
-    return False
+        steepest = max(steepest, -(work.best[0, j] + work.c[j]))
+    left = steepest * (data.wanted + work.mass_a.sum())
+    return bool(steepest > data.tol and left > CLOSE * abs(data.constant - gain(work.factor)))
 
 
 @kernel

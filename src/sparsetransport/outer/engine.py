@@ -13,7 +13,7 @@ from ..problem import Problem
 from ..result import Status
 from . import capacity, compiled, reverse, swaps
 from .loop import Callback, Outcome, Record, Step, as_arrays
-from .state import SLACK, Data, Trace, copy_plan, new_saved, new_trace, new_work
+from .state import Data, Trace, copy_plan, new_saved, new_trace, new_work
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
@@ -52,7 +52,8 @@ class Engine:
             c,
             problem.reg,
             tol * problem.scale,
-            max(tol, SLACK) * problem.scale,
+            problem.constant,
+            float(problem.a.sum() + problem.b.sum()),
             self.limits.labels,
             pooled,
         )

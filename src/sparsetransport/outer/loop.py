@@ -57,11 +57,18 @@ class Record:
         return Step(self._steps - 1, pair, objective, entries)
 
     def jump(self, before: "Outcome", after: "Outcome", objective: float) -> None:
-        """One plan became another: a step for every new pair, the rest with the last; nothing if none is new."""
-        old, new = (dict.fromkeys(zip(each.rows.tolist(), each.cols.tolist(), strict=True)) for each in (before, after))
-        added, gone = [pair for pair in new if pair not in old], [pair for pair in old if pair not in new]
-        for k, pair in enumerate(added, 1):
-            self.add(pair, objective, len(new), gone if k == len(added) else [])
+        """One plan became another: a step for every new pair, the rest with the last.
+
+        Where no pair is new, one that stays stands for the step.
+        """
+        pairs = [np.column_stack([each.rows, each.cols]) for each in (before, after)]
+        width = 1 + max(each[:, 1].max(initial=0) for each in pairs)
+        old, new = (each[:, 0] * width + each[:, 1] for each in pairs)
+        added, gone = pairs[1][~np.isin(new, old)], pairs[0][~np.isin(old, new)]
+        added = added if len(added) else pairs[1][:1]
+        until = np.zeros(len(added), np.int64)
+        until[-1:] = len(gone)
+        self.extend(added, np.full(len(added), objective), np.full(len(added), len(new)), gone, until)
 
     def follow(self, other: "Record") -> None:
         """Append the steps of another record."""

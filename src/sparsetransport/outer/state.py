@@ -15,7 +15,7 @@ from ..inner.active_set import Factor, copy_factor, new_factor
 
 DEPTH = 4  # pairs a column that a scan for the pool keeps
 POOL = 256  # pairs in the pool
-SLACK = 1e-10  # of the scale of gradients: what a plan that is solved to rounding may leave to gain
+CLOSE = 1e-9  # of the objective: what a plan that counts as optimal may leave to gain
 PATIENCE = 64.0  # steps that gain nothing; degenerate ones lead to others that do
 
 
@@ -29,7 +29,8 @@ class Data(NamedTuple):
     base_c: Floats  # (n,)
     reg: float
     tol: float  # a gradient above -tol counts as zero
-    slack: float  # above -slack only rounding is left to gain, where the whole plan is looked at
+    constant: float  # the objective of the empty plan
+    wanted: float  # the masses of both sides together
     labels: NDArray[np.int32]  # (q, m, n) groups other than rows and columns; -1: in no group
     pooled: bool
 
