@@ -9,6 +9,7 @@ from strategies import instances, seeds, tiny_budgets, whole_budgets
 
 import sparsetransport as st
 from sparsetransport import certificate, prover
+from sparsetransport.matroids import no_limits
 from sparsetransport.outer import engine, unbudgeted
 
 
@@ -343,3 +344,44 @@ def test_what_the_dual_asks_for_is_within_the_budget_and_nearly_optimal(budget):
     assert all(budget.can_add(chosen[:k], pair) for k, pair in enumerate(chosen))
     assert (mass > 0.0).all()
     assert proof.lower_bound - 1e-9 <= st.solve_support(problem, chosen).value <= 1.1 * result.value
+
+
+def test_nothing_is_promised_for_groups_that_cross():
+    """A laminar budget is one only if its groups are nested."""
+    problem = st.Problem.from_matrices(np.ones((3, 3)), reg=1.0)
+    with pytest.raises(ValueError, match="cross"):
+        st.guarantee(problem, "residual", budget=st.Laminar(st.PerColumn(1), st.PerRow(1)))
+
+
+def test_a_coarse_plan_without_a_budget_proves_less_than_an_exact_one():
+    """What its gradients leave to gain is taken off."""
+    case = instance(2, 8, 7, "delta", 0.0, (5.0, 5.0))
+    exact, coarse = case.solve(budget=3), case.solve(budget=3)
+    judge = coarse._prove.args[0]
+    judge.full = prover.run(judge.problem, no_limits((8, 7)), [], 0.05, polish=False, thorough=False)
+    assert judge.problem.value(judge.full.rows, judge.full.cols, judge.full.mass) > exact.lower_bound + 1e-6
+    assert coarse.lower_bound <= exact.lower_bound + 1e-12
+
+
+def test_what_is_to_be_optimal_to_a_coarse_tolerance_proves_nothing():
+    """The bound is that of an exact solve."""
+    C = np.random.default_rng(0).random((8, 8))
+    assert st.solve(C, tol=1e-2).lower_bound == pytest.approx(st.solve(C).lower_bound, rel=1e-9)
+
+
+def test_the_tight_bound_is_never_below_the_cheap_one(monkeypatch):
+    """Not even where nothing is ascended."""
+    monkeypatch.setattr(certificate, "ASCEND_UP_TO", 1)
+    result = instance(1, 10, 8, "rbf", 0.3, (5.0, 5.0)).solve(budget=4)
+    cheap = result.lower_bound
+    assert result.certify().lower_bound >= cheap
+
+
+def test_a_smaller_plan_on_the_way_is_measured_by_its_own_budget():
+    """Its bound is that of a solve with as many entries, and with all the budget that of the result."""
+    case = instance(1, 10, 8, "rbf", 0.3, (5.0, 5.0))
+    result = case.solve(budget=12)
+    few = case.solve(budget=4)
+    assert result.path.plan_at(4).certify().lower_bound == pytest.approx(few.certify().lower_bound, rel=1e-4)
+    assert result.path.plan_at(4).certify().lower_bound > result.certify().lower_bound * 1.001
+    assert result.path.plan_at(10**6).certify().lower_bound == pytest.approx(result.certify().lower_bound, rel=1e-6)

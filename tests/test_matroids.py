@@ -211,3 +211,36 @@ def test_a_group_without_pairs_may_have_a_capacity():
         assert (np.bincount(labels[res.rows, res.cols], minlength=2) <= [2, 1]).all()
     with pytest.raises(ValueError, match=r"capacities.*negative.*-1 at 2"):
         st.Partition(labels, [2, 1, -1])
+
+
+class _NoFirstRow(st.Uniform):
+    """A budget that counts, and forbids more than that."""
+
+    def can_add(self, support, pair):
+        return super().can_add(support, pair) and pair[0] != 0
+
+
+@pytest.mark.parametrize("budget", [_NoFirstRow(3), _NoFirstRow(3) & st.PerColumn(1), st.PerColumn(1) & _NoFirstRow(3)])
+def test_what_a_subclass_forbids_is_forbidden(budget):
+    """Counting alone would give the cheapest row away."""
+    result = st.solve(np.array([[0.0, 0.0, 0.0], [5.0, 5.0, 5.0], [6.0, 6.0, 6.0]]), budget=budget, unbalanced=100.0)
+    assert result.rows.size == 3
+    assert 0 not in result.rows
+
+
+def test_a_subclass_is_no_part_of_an_intersection():
+    """Whose limits could not say what it forbids."""
+    with pytest.raises(TypeError, match="budgets that count"):
+        st.Intersection(_NoFirstRow(3), st.PerRow(1))
+
+
+@pytest.mark.parametrize("budget", [10**30, st.PerColumn(10**30), st.PerRow([10**18] * 3)])
+def test_budgets_without_end_are_clamped(budget):
+    """However large a number is, more than all pairs is all pairs."""
+    with pytest.warns(UserWarning, match="clamped"):
+        assert st.solve(np.ones((3, 4)), budget=budget).status is st.Status.OPTIMAL
+
+
+def test_labels_of_another_shape_are_another_budget():
+    """With the same bytes."""
+    assert st.Partition(np.zeros((2, 3), int), 1) != st.Partition(np.zeros((3, 2), int), 1)

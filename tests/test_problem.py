@@ -170,3 +170,32 @@ def test_lengths_do_not_matter_to_cosine_costs(lazy):
     torch, nn = pytest.importorskip("torch"), pytest.importorskip("sparsetransport.nn")
     loss = nn.SparseTransportLoss(10, "median", plain.log["unbalanced"], cost="cosine")
     assert float(loss(torch.tensor(lengths * X), torch.tensor(Y))) == pytest.approx(plain.value)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.85])
+def test_large_numbers_that_stand_for_forbidden_pairs_are_pointed_out(share):
+    """They would make the automatic weight follow them."""
+    rng = np.random.default_rng(0)
+    C = rng.random((20, 20))
+    C[rng.random((20, 20)) < share] = 1e9
+    with pytest.warns(UserWarning, match="forbidden with inf"):
+        st.Problem.from_matrices(C)
+    C[C > 1.0] = np.inf
+    st.Problem.from_matrices(C)
+
+
+def test_points_close_to_their_partners_are_no_such_case():
+    """A few costs near zero say nothing of the others."""
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    st.Problem.from_points(x, x + 1e-9)
+    st.Problem.from_points(x, x)
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e308])
+def test_numbers_that_overflow_are_refused(scale):
+    """Rather than a plan of NaN that calls itself optimal."""
+    C = np.random.default_rng(0).random((4, 4))
+    with pytest.raises(ValueError, match="too large or too small"):
+        st.Problem.from_matrices(C, np.full(4, scale / 10), np.full(4, scale / 10))
+    with pytest.raises(ValueError, match="rescale"):
+        st.Problem.from_matrices(C, np.full(4, scale / 10), np.full(4, scale / 10), unbalanced=1.0)

@@ -721,3 +721,59 @@ def test_the_optimum_is_not_solved_twice_for_its_proof(monkeypatch):
     monkeypatch.setattr(prover, "Engine", None)
     assert result.status is st.Status.OPTIMAL
     assert result.relative_gap < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:.*lost in rounding")
+def test_what_rounding_hides_is_not_called_optimal():
+    """A weight far above the costs: a warning, and a plan within the budget that is worse than the one without."""
+    rng = np.random.default_rng(0)
+    C = rng.random((20, 20))
+    C[rng.random((20, 20)) < 0.5] = 1e9
+    with pytest.warns(UserWarning, match="lost in rounding"):
+        free = st.solve(C, unbalanced=5e11)
+    tight = st.solve(C, unbalanced=5e11, budget=25)
+    assert tight.value > 1.05 * free.value
+    assert tight.status is st.Status.BUDGET_USED
+    closer = st.solve(C, unbalanced=5e11, budget=25, gap_tol=1e-3)
+    assert closer.value < tight.value
+    assert closer.status is st.Status.GAP_OPEN
+    assert closer.relative_gap > 1e-3
+
+
+def test_a_coarse_tolerance_does_not_close_a_gap():
+    """Optimal to the tolerance asked for is not within the gap asked for."""
+    result = st.solve(np.random.default_rng(0).random((6, 5)), tol=0.1, gap_tol=1e-6)
+    assert result.status is st.Status.GAP_OPEN or result.relative_gap <= 1e-6
+
+
+def test_a_cloud_against_itself_has_no_gap():
+    """The objective is zero but for rounding, and so is what is left to gain."""
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    result = st.solve_sample(x, x, budget=40)
+    assert result.value < 1e-15
+    assert 0.0 <= result.relative_gap < 1e-8
+    assert 0.0 <= result.certify().relative_gap < 1e-8
+
+
+def test_a_rule_derived_from_omp_is_asked():
+    """The compiled loop knows only its own."""
+    asked = []
+
+    class Mine(st.OMP):
+        def select(self, view):
+            asked.append(len(view.support))
+            return super().select(view)
+
+    st.solve(np.random.default_rng(0).random((5, 5)), budget=3, method=Mine(), polish=False)
+    assert asked == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("options", [{"method": "stochastic", "reclaim": False, "polish": True}, {"inner": "apgd"}])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_path_ends_at_the_result(options, seed):
+    """Entries that leave before the polish, or with a jump that adds none, leave the path too."""
+    rng = np.random.default_rng(seed)
+    result = st.solve(rng.random((4, 4)), budget=6, unbalanced=30.0, gap_tol=1e-6, rng=seed, **options)
+    ending = result.path.support_at(16)
+    assert set(zip(result.rows.tolist(), result.cols.tolist(), strict=True)) <= set(ending)
+    assert result.path.plan_at(16).value == pytest.approx(result.value, rel=1e-6)

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from . import _checks, certificate
 from .inner.apgd import kkt_residual
-from .inner.solvers import ActiveSet
-from .matroids import Counting, Limits, Matroid, Uniform, no_limits
+from .inner.solvers import ActiveSet, UnboundedError
+from .matroids import Limits, Matroid, Uniform, counts, limits_of
 from .options import Options, as_pairs
 from .outer.engine import Engine
 from .outer.exchange import exchange
 from .outer.loop import Callback, Outcome, Record, Rule, maximise
 from .outer.omp import OMP
 from .problem import Problem, require_problem
-from .prover import PROOF, Prover, run
+from .prover import PROOF, Prover, better, run
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
@@ -220,14 +220,13 @@ def solve_problem(problem: Problem, **options: Any) -> Result:
 def _solve(problem: Problem, options: Options, give: Any) -> Result:
     """Choose the way, go it, and wrap up what comes out."""
     matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
-    limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
+    limits = limits_of(matroid, problem.shape)
     start = options.start
     if start.shape not in (None, problem.shape):
         raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
     _checks.inside("start", start.pairs, problem.shape)
     warn_of_rounding(problem)
-    exact = isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet and options.counting
-    if exact:
+    if options.compiled:
         outcome = run(
             problem,
             limits,
@@ -253,7 +252,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
         if options.polish and outcome.status is not Status.STOPPED:
             outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
     prover = Prover(problem, limits, tol)
-    if exact and outcome.status is Status.OPTIMAL and tol <= PROOF:
+    if options.compiled and outcome.status is Status.OPTIMAL and tol <= PROOF:
         prover.full = outcome
     result = _result(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
@@ -263,7 +262,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
 
 def warn_of_rounding(problem: Problem) -> None:
     """Where marginal errors weigh so much that the costs are lost in the rounding of their sum."""
-    mean = problem.cost.mean
+    mean = problem.cost.common
     if problem.scale * ROUNDING > mean > 0.0:
         _checks.warn(
             f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
@@ -282,8 +281,8 @@ def _polish(
     thorough: bool,
 ) -> Outcome:
     """Exchange entries of a plan that the general loop made, and keep its steps."""
-    if matroid is not None and not isinstance(matroid, Counting):
-        return exchange(problem, matroid, outcome, tol, callback)
+    if matroid is not None and not counts(matroid):
+        return _polish_by_oracle(problem, matroid, limits, outcome, tol, callback)
     engine = Engine(problem, limits, tol=tol)
     engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)), outcome.mass)
     seeded = engine.outcome()
@@ -293,6 +292,22 @@ def _polish(
     engine.grow()
     engine.polish(thorough=thorough)
     return engine.outcome()._replace(start=outcome.start)
+
+
+def _polish_by_oracle(
+    problem: Problem, matroid: Matroid, limits: Limits, outcome: Outcome, tol: float, callback: Callback | None
+) -> Outcome:
+    """The same where only the user can tell what is allowed: exchanges, also of what a looser budget leaves over."""
+    outcome = exchange(problem, matroid, outcome, tol, callback)
+    if outcome.status is Status.STOPPED:
+        return outcome
+    try:
+        looser = run(problem, limits, [], tol, polish=True, thorough=False)
+    except UnboundedError:
+        return outcome
+    order = np.argsort(-looser.mass, kind="stable")
+    pairs = list(zip(looser.rows[order].tolist(), looser.cols[order].tolist(), strict=True))
+    return better(problem, outcome, exchange(problem, matroid, maximise(problem, matroid, OMP(), tol=tol, start=pairs)))
 
 
 def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Options) -> Result:
@@ -309,11 +324,8 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
     for engine in others:
         engine.grow()
         engine.polish(thorough=True)
-        other = engine.outcome()
-        value = prover.problem.value(other.rows, other.cols, other.mass)
-        if value < result.value - 1e-12 * abs(result.value):
-            outcome.record.jump(outcome, other, value)
-            outcome = other._replace(start=outcome.start, record=outcome.record)
+        before, outcome = outcome, better(prover.problem, outcome, engine.outcome())
+        if outcome is not before:
             result = _result(outcome, prover, result._give)
             result._proofs[True] = replace(proof, value=result.value)  # a bound is one for all plans
         if engine.stopped:
@@ -357,7 +369,9 @@ def _result(outcome: Outcome, prover: Prover, give: Any) -> Result:
     missed = 0.5 * float(r @ (marginals[0] - problem.a) + c @ (marginals[1] - problem.b))
     value = linear + missed + 0.5 * problem.reg * float(mass @ mass)
     wanted = problem.a, problem.b
-    parts = Parts(rows, cols, mass, problem.shape, value, linear, wanted, marginals, (-r, -c), problem.points)
+    parts = Parts(
+        rows, cols, mass, problem.shape, value, linear, wanted, marginals, (-r, -c), problem.points, problem.constant
+    )
     gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
     residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
     status = outcome.status.said_of(parts, problem.cost.has_pairs)
@@ -383,9 +397,8 @@ def _result(outcome: Outcome, prover: Prover, give: Any) -> Result:
 def _proof(prover: Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
     """A certificate with the user's kind of arrays."""
     proof = prover(parts, tight)
-    return Certificate(
-        proof.value, proof.lower_bound, *map(give, (proof.potential_a, proof.potential_b, proof.u, proof.v))
-    )
+    arrays = {name: give(getattr(proof, name)) for name in ("potential_a", "potential_b", "u", "v")}
+    return replace(proof, **arrays)
 
 
 def _restricted(prover: Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:

@@ -22,7 +22,7 @@ from . import _checks
 from ._checks import Floats
 from ._jit import kernel
 from .geometry.matrices import Gram
-from .matroids import Limits, Matroid, Uniform, as_matroid
+from .matroids import Limits, Matroid, Uniform, as_matroid, limits_of
 from .problem import Problem, require_problem
 
 Ints = NDArray[np.int64]
@@ -376,10 +376,13 @@ def guarantee(
     if not 0.0 < _checks.number("eps", eps, positive=True) < 1.0:
         raise ValueError(f"eps must be between 0 and 1, got {eps!r}")
     matroid = as_matroid(budget)
+    limits_of(matroid, problem.shape)  # which refuses what is none
     if matroid is not None and not (matroid.is_matroid if kind == 2 else isinstance(matroid, Uniform)):
         return 0.0
     weight_a, weight_b = problem.unbalanced
-    steepest = 2.0 * weight_a * problem.gram_a.largest_diagonal + 2.0 * weight_b * problem.gram_b.largest_diagonal
+    steepest = 2.0 * weight_a * float(problem.gram_a.diagonal.max()) + 2.0 * weight_b * float(
+        problem.gram_b.diagonal.max()
+    )
     alpha = problem.reg / (steepest + problem.reg)
     if kind == 2:
         return (1.0 + 1.0 / alpha) ** -2 if alpha > 0.0 else 0.0

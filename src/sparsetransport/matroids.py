@@ -56,7 +56,7 @@ class Matroid(ABC):
         """Both budgets at once. In general no matroid any more; the greedy methods stay feasible."""
         if not isinstance(other, Matroid):
             return NotImplemented
-        if isinstance(self, Counting) and isinstance(other, Counting):
+        if isinstance(self, Counting) and isinstance(other, Counting) and counts(self) and counts(other):
             return Intersection(self, other)
         return _Both(self, other)
 
@@ -138,6 +138,33 @@ class Counting(Matroid):
         """The capacities on a plan of this shape."""
 
 
+def counts(matroid: Matroid | None) -> bool:
+    """Do the limits say all there is to say of the budget? Not if a subclass forbids more."""
+    return matroid is None or (isinstance(matroid, Counting) and type(matroid).can_add.__module__ == __name__)
+
+
+def limits_of(matroid: Matroid | None, shape: Shape) -> Limits:
+    """Limits that every plan within the budget keeps, and that say all of it if it `counts`."""
+    if isinstance(matroid, _Both):
+        return _joined([limits_of(part, shape) for part in matroid.parts])
+    return matroid.limits(shape) if isinstance(matroid, Counting) else no_limits(shape)
+
+
+def _joined(every: Sequence[Limits]) -> Limits:
+    """All of the limits at once."""
+    labels, offset = [], 0
+    for one in every:
+        labels.append(np.where(one.labels >= 0, one.labels + offset, -1).astype(np.int32))
+        offset += len(one.groups)
+    return Limits(
+        min(one.total for one in every),
+        np.min([one.rows for one in every], axis=0),
+        np.min([one.cols for one in every], axis=0),
+        np.concatenate(labels),
+        np.concatenate([one.groups for one in every]),
+    )
+
+
 def free(limits: Limits, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDArray[np.bool_]:
     """Which of the pairs ``(rows[k], cols[k])`` have capacity left."""
     used = np.array(support, np.int64).reshape(-1, 2)
@@ -176,9 +203,9 @@ def _capacities(
         value = (value,) * count
     if len(value) < count or (len(value) > count and not spare):
         raise ValueError(f"{name} must have one capacity for each of the {count} {of}, got {len(value)}")
-    array = np.array(value[:count], np.int64)
+    array = np.array([min(one, UNLIMITED) for one in value[:count]], np.int64)
     if array.max(initial=0) > largest:
-        _checks.warn(f"{name} = {int(array.max())} is more than there are pairs to count: clamped to {largest}")
+        _checks.warn(f"{name} = {max(value)} is more than there are pairs to count: clamped to {largest}")
     return np.minimum(array, largest)
 
 
@@ -335,7 +362,7 @@ class Intersection(Counting):
     is_matroid = False
 
     def __init__(self, *parts: Counting) -> None:
-        if not parts or not all(isinstance(part, Counting) for part in parts):
+        if not parts or not all(isinstance(part, Counting) and counts(part) for part in parts):
             raise TypeError(f"{type(self).__name__} needs budgets that count entries, got {parts}")
         self.parts = parts
 
@@ -347,18 +374,7 @@ class Intersection(Counting):
         return self.parts
 
     def _limits(self, shape: Shape) -> Limits:
-        every = [part.limits(shape) for part in self.parts]
-        labels, offset = [], 0
-        for one in every:
-            labels.append(np.where(one.labels >= 0, one.labels + offset, -1).astype(np.int32))
-            offset += len(one.groups)
-        return Limits(
-            min(one.total for one in every),
-            np.min([one.rows for one in every], axis=0),
-            np.min([one.cols for one in every], axis=0),
-            np.concatenate(labels),
-            np.concatenate([one.groups for one in every]),
-        )
+        return _joined([part.limits(shape) for part in self.parts])
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """May ``pair`` be added to ``support``?"""

@@ -7,7 +7,7 @@ import numpy as np
 from . import _checks
 from ._checks import Floats
 from .inner.solvers import SOLVERS, ActiveSet
-from .matroids import Counting, Matroid, Pair, as_matroid
+from .matroids import Matroid, Pair, as_matroid, counts
 from .outer.greedy import Greedy
 from .outer.loop import Callback, Rule
 from .outer.omp import OMP
@@ -94,7 +94,12 @@ class Options(NamedTuple):
     @property
     def counting(self) -> bool:
         """Does the budget count entries?"""
-        return self.matroid is None or isinstance(self.matroid, Counting)
+        return counts(self.matroid)
+
+    @property
+    def compiled(self) -> bool:
+        """Does the compiled loop know all that is asked for? Not the rules of others."""
+        return type(self.rule) is OMP and self.reclaim and self.solver is ActiveSet and self.counting
 
 
 def as_start(start: Any) -> Start:

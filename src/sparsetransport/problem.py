@@ -98,10 +98,21 @@ class Problem:
         gram_a = as_gram("kernels[0]", self.gram_a, m, x, lazy=cost.is_lazy)
         gram_b = as_gram("kernels[1]", self.gram_b, n, y, lazy=cost.is_lazy)
         if weights is None:
-            undelivered = float(a @ gram_a.times(a) + b @ gram_b.times(b))
+            with np.errstate(over="ignore"):
+                undelivered = float(a @ gram_a.times(a) + b @ gram_b.times(b))
             weights = (auto_weight(cost.mean, a, b, undelivered),) * 2
+            if not 0.0 < weights[0] < np.inf:
+                raise ValueError("unbalanced='auto' finds no weight: the masses or costs are too large or too small")
+            if cost.common < cost.mean:
+                _checks.warn(
+                    f"unbalanced='auto' follows the mean cost, {cost.mean:.2g}, which a few large costs dominate: mark "
+                    "pairs that are forbidden with inf, or give a weight"
+                )
         # Not by assignment, since the dataclass is frozen.
         vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights, reg=reg)
+        with np.errstate(all="ignore"):
+            if not np.isfinite(self.constant + cost.mean):
+                raise ValueError("costs, masses and weights must multiply to numbers below 1e308: rescale them")
 
     def __repr__(self) -> str:
         m, n = self.shape

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 Ints = NDArray[np.int64]
+_NOTHING = 1e-12
 
 
 class Status(Enum):
@@ -52,9 +53,17 @@ class _Bounded(Protocol):
     @property
     def lower_bound(self) -> float: ...
 
+    @property
+    def _empty(self) -> float: ...
+
 
 class Gap:
     """What an objective and its lower bound say of the best one."""
+
+    @property
+    def _empty(self) -> float:
+        """The objective of the empty plan, as far as it is known."""
+        return 0.0
 
     @property
     def gap(self: _Bounded) -> float:
@@ -63,9 +72,12 @@ class Gap:
 
     @property
     def relative_gap(self: _Bounded) -> float:
-        """The gap as a share of the objective."""
-        gap = self.value - self.lower_bound
-        return gap / abs(self.value) if self.value else gap
+        """The gap as a share of the objective.
+
+        An objective below a trillionth of the empty plan's is zero but for rounding; then the share is of that.
+        """
+        gap, whole = self.value - self.lower_bound, max(abs(self.value), _NOTHING * abs(self._empty))
+        return gap / whole if whole else gap
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -82,6 +94,7 @@ class Certificate(Gap):
     potential_b: Any
     u: Any
     v: Any
+    _empty: float = 0.0
 
     def __repr__(self) -> str:
         return (
@@ -152,6 +165,7 @@ class Parts(NamedTuple):
     marginals: tuple[Floats, Floats]
     potentials: tuple[Floats, Floats]
     points: tuple[Floats, Floats] | None
+    constant: float  # the objective of the empty plan
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -217,6 +231,10 @@ class Result(Gap):
     def value(self) -> float:
         """The objective, all terms."""
         return self._parts.value
+
+    @property
+    def _empty(self) -> float:
+        return self._parts.constant
 
     @property
     def value_linear(self) -> float:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _checks
 from ._checks import Floats
 from .api import _result, warn_of_rounding
-from .matroids import Counting, Limits, Matroid, Pair, as_matroid, free, no_limits
+from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits
 from .options import as_pairs
 from .outer.loop import Callback, Outcome, Record, as_arrays
 from .outer.shared_support import SharedOutcome, SharedSupport, cores
@@ -192,7 +192,7 @@ def solve_shared(
     shape = scenarios[0].shape
     shares = _checks.weights(weights, len(scenarios))
     matroid = as_matroid(budget)
-    limits = matroid.limits(shape) if isinstance(matroid, Counting) else no_limits(shape)
+    limits = limits_of(matroid, shape)
     there, first = _named_pairs("fixed", fixed), _named_pairs("start", start)
     for name, links in (("fixed", there), ("start", first)):
         _checks.inside(name, links, shape)
@@ -205,7 +205,7 @@ def solve_shared(
         scenarios,
         shares,
         limits,
-        matroid=None if matroid is None or isinstance(matroid, Counting) else matroid,
+        matroid=None if counts(matroid) else matroid,
         tol=_checks.number("tol", tol, positive=True),
         n_jobs=threads,
         callback=callback,
@@ -274,7 +274,7 @@ def _require_fixed(fixed: list[Pair], matroid: Matroid | None, limits: Limits, p
     for k, pair in enumerate(fixed):
         fits = (
             bool(free(limits, fixed[:k], *as_arrays([pair]))[0])
-            if matroid is None or isinstance(matroid, Counting)
+            if matroid is None or counts(matroid)
             else matroid.can_add(fixed[:k], pair)
         )
         if not fits:

@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import sparsetransport as st
+from sparsetransport.geometry.matrices import Cost
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(9, 3)), RNG.normal(size=(6, 3)) + 1.0
@@ -36,3 +37,11 @@ def test_equal_points_far_from_the_origin_cost_nothing(metric):
     np.testing.assert_array_equal(np.diag(cost), np.zeros(len(X)))
     near = np.diag(cost[:, len(X) :])
     np.testing.assert_allclose(near, 3e-6 if metric == "sqeuclidean" else np.sqrt(3e-6), rtol=1e-5)
+
+
+def test_nearly_parallel_vectors_keep_their_digits():
+    """Half the squared angle, where one minus a cosine would be rounding."""
+    x, y = np.array([[1.0, 0.0], [1.0, 1e-9]]), np.array([[1.0, 2e-9]])
+    np.testing.assert_allclose(st.cost_matrix(x, y, "cosine")[:, 0], [2e-18, 5e-19], rtol=1e-6)
+    lazy = Cost.lazy(x, y, "cosine", normalize=True)
+    np.testing.assert_allclose(lazy.rows(0, 2)[:, 0], [1.0, 0.25], rtol=1e-6)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._checks import Floats
 from ..api import solve_support
 from ..inner.apgd import kkt_residual
-from ..matroids import Counting, Matroid, as_matroid, no_limits
+from ..matroids import Matroid, as_matroid, limits_of
 from ..outer.loop import Record
 from ..problem import Problem
 from ..prover import Prover
@@ -95,9 +95,10 @@ def as_result(
         problem.marginals(rows, cols, mass),
         (-r, -c),
         problem.points,
+        problem.constant,
     )
     matroid = as_matroid(budget)
-    limits = matroid.limits(problem.shape) if isinstance(matroid, Counting) else no_limits(problem.shape)
+    limits = limits_of(matroid, problem.shape)
     record = Record() if record is None else record
     return Result(
         Status.BASELINE,

@@ -13,11 +13,10 @@ from .._checks import Floats
 from ..api import _SMALL_RESIDUAL, ROUNDING, _solve
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
-from ..inner.solvers import ActiveSet
-from ..matroids import Counting, Limits, Matroid, no_limits
+from ..matroids import Limits, Matroid, limits_of
 from ..options import Options
 from ..outer import batch
-from ..outer.omp import OMP
+from ..outer.matching import is_one_to_one
 from ..problem import Problem, auto_weight, weights_of
 from ..result import Result
 from .later import Asked, Later, Matrices, Solved
@@ -176,11 +175,10 @@ class _Budgets:
 
 def _limits(options: Options, shape: Any) -> Limits | None:
     """The limits of the budget, if the options are those that the compiled batch knows."""
-    usual = isinstance(options.rule, OMP) and options.reclaim and options.solver is ActiveSet
-    if not usual or not options.counting or options.gap_tol is not None:
+    if not options.compiled or options.gap_tol is not None:
         return None
-    limits = options.matroid.limits(shape) if isinstance(options.matroid, Counting) else no_limits(shape)
-    return None if len(limits.labels) else limits
+    limits = limits_of(options.matroid, shape)
+    return None if len(limits.labels) or is_one_to_one(limits) else limits
 
 
 def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]:

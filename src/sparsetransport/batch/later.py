@@ -89,6 +89,15 @@ class Later(Result):
         """Of entries, steps, departures, points and pairs."""
         return list(map(slice, self._solved.ends[self._k], self._solved.ends[self._k + 1]))
 
+    def _constant(self, m: int) -> float:
+        """The objective of the empty plan."""
+        source, points = self._asked.source, self._spans()[3]
+        if isinstance(source, Problem):
+            return source.constant
+        weight_a, weight_b, _ = self._solved.weights[self._k]
+        squares = self._solved.mass[points] ** 2
+        return float(weight_a * squares[:m].sum() + weight_b * squares[m:].sum())
+
     @cached_property
     def _parts(self) -> Parts:
         solved, source = self._solved, self._asked.source
@@ -108,6 +117,7 @@ class Later(Result):
             (marginal[:m], marginal[m:]),
             (potential[:m], potential[m:]),
             source.points if isinstance(source, Problem) else None,
+            self._constant(m),
         )
 
     @cached_property

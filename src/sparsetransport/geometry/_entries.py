@@ -15,7 +15,7 @@ from .._jit import kernel, part, small_part
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MATRIX, SQEUCLIDEAN, EUCLIDEAN, COSINE = 0, 1, 2, 3
+MATRIX, SQEUCLIDEAN, EUCLIDEAN = 0, 1, 2
 DELTA, DENSE, RBF, IMQ, IMQ_V2 = 0, 1, 2, 3, 4
 CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from the differences
 BLOCK = 64  # rows of a lazy cost that exist at one time
@@ -71,10 +71,6 @@ def cost_block(cost: Cost, first: int, last: int) -> Floats:
     block = np.dot(cost.x[first:last], cost.y)
     for i in range(block.shape[0]):
         row = block[i]
-        if cost.kind == COSINE:
-            for j in range(row.size):
-                row[j] = (1.0 - row[j]) * cost.scale
-            continue
         close = 0
         for j in range(row.size):  # apart from what follows, so that it vectorises
             close += _is_close(cost.x, cost.y, first + i, j, row[j])
@@ -92,8 +88,6 @@ def _lazy_entry(x: Floats, y: Floats, kind: int, scale: float, i: int, j: int) -
     product = 0.0
     for k in range(x.shape[1]):
         product += x[i, k] * y[k, j]
-    if kind == COSINE:
-        return (1.0 - product) * scale
     if _is_close(x, y, i, j, product):
         product = _square(x, y, i, j)
     return (math.sqrt(product) if kind == EUCLIDEAN else product) * scale

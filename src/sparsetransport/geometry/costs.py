@@ -8,7 +8,7 @@ from .. import _checks
 from .._checks import Floats
 from . import _entries
 
-METRICS = {"sqeuclidean": _entries.SQEUCLIDEAN, "euclidean": _entries.EUCLIDEAN, "cosine": _entries.COSINE}
+METRICS = {"sqeuclidean": _entries.SQEUCLIDEAN, "euclidean": _entries.EUCLIDEAN, "cosine": _entries.SQEUCLIDEAN}
 _NO_MATRIX = np.zeros((0, 0))
 
 
@@ -19,20 +19,19 @@ def squared_distances(x: Floats, y: Floats) -> Floats:
 
 def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
     """The cost as points, in the form that turns a product of matrices into distances."""
-    kind = _checks.choice("cost", metric, METRICS)
-    if kind == _entries.COSINE:
+    kind, scale = _checks.choice("cost", metric, METRICS), 1.0
+    if metric == "cosine":  # half the squared distance of directions, which rounds better than one minus their product
         length_x, length_y = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
         for name, length in (("X", length_x), ("Y", length_y)):
             if length.min() == 0.0:
                 raise ValueError(f"{name} has the zero vector at row {int(length.argmin())}: its cosine is not defined")
-        left, right = x / length_x[:, None], y / length_y[:, None]
-    else:
-        centre = y.mean(axis=0)
-        x, y = x - centre, y - centre
-        one_x, one_y = np.ones((len(x), 1)), np.ones((len(y), 1))
-        left = np.hstack([-2.0 * x, np.sum(x * x, axis=1, keepdims=True), one_x])
-        right = np.hstack([y, one_y, np.sum(y * y, axis=1, keepdims=True)])
-    return _entries.Cost(kind, _NO_MATRIX, left, np.ascontiguousarray(right.T), 1.0)
+        x, y, scale = x / length_x[:, None], y / length_y[:, None], 0.5
+    centre = y.mean(axis=0)
+    x, y = x - centre, y - centre
+    one_x, one_y = np.ones((len(x), 1)), np.ones((len(y), 1))
+    left = np.hstack([-2.0 * x, np.sum(x * x, axis=1, keepdims=True), one_x])
+    right = np.hstack([y, one_y, np.sum(y * y, axis=1, keepdims=True)])
+    return _entries.Cost(kind, _NO_MATRIX, left, np.ascontiguousarray(right.T), scale)
 
 
 def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool = False) -> Floats:

@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = 256
 COPIED_UP_TO = 1 << 26  # bytes of a cost matrix
+_FAR, _SAMPLE = 1e-6, 4096
 _STRICT = 1e-8  # of the largest entry: how far off a Gram matrix in double precision may be
 SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
@@ -55,7 +56,7 @@ class Cost:
         cost = cls(compiled, (len(x), len(y)))
         if normalize:
             largest = max(float(block.max()) for _, block in cost.blocks())
-            cost = cls(compiled._replace(scale=1.0 / largest if largest > 0.0 else 1.0), cost.shape)
+            cost = cls(compiled._replace(scale=compiled.scale / largest if largest > 0.0 else 1.0), cost.shape)
         return cost
 
     @property
@@ -107,6 +108,17 @@ class Cost:
     def mean(self) -> float:
         """The mean absolute cost of the allowed pairs."""
         return self._summary[2]
+
+    @cached_property
+    def common(self) -> float:
+        """The mean, unless a few large costs dominate it: then what one in ten of a sample costs at the most."""
+        if self.lowest > _FAR * self.mean:
+            return self.mean
+        drawn = np.random.default_rng(0).integers(0, np.prod(self.shape), _SAMPLE)
+        costs = np.abs(self.entries(drawn // self.shape[1], drawn % self.shape[1]))
+        costs = costs[np.isfinite(costs) & (costs > 0.0)]
+        low = float(np.quantile(costs, 0.1)) if costs.size else self.mean
+        return low if low < _FAR * self.mean else self.mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,11 +198,11 @@ class Gram:
         return self.kind == _entries.DELTA
 
     @property
-    def largest_diagonal(self) -> float:
-        """The largest diagonal entry."""
+    def diagonal(self) -> Floats:
+        """The diagonal; that of a kernel of points is the same everywhere."""
         if self.kind == _entries.DENSE:
-            return float(self.matrix.diagonal().max())
-        return float(self.block(np.array([0]), np.array([0]))[0, 0])
+            return self.matrix.diagonal()
+        return np.full(self.size, self.block(np.array([0]), np.array([0]))[0, 0])
 
 
 def gram_rounding(size: int, eps: float) -> float:

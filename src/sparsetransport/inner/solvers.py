@@ -11,6 +11,7 @@ from . import active_set
 from .apgd import apgd, kkt_residual
 
 Ints = NDArray[np.int64]
+_BLOCK = 64  # pairs whose curvature is computed together, with all that is between them
 ROUNDING = 1e-9  # a relative KKT residual that rounding can leave where Gram matrices are nearly singular
 
 
@@ -93,9 +94,8 @@ class ActiveSet:
         known_rows, known_cols = self.factor.label[0, : self._size], self.factor.label[1, : self._size]
         spare = active_set.new_factor(self._size + 1)
         coupling = self.objective.hessian(rows, cols, known_rows, known_cols)
-        diagonal = np.array(
-            [self.objective.hessian(i, j, i, j)[0, 0] for i, j in zip(rows[:, None], cols[:, None], strict=True)]
-        )
+        parts = [(rows[k : k + _BLOCK], cols[k : k + _BLOCK]) for k in range(0, len(rows), _BLOCK)]
+        diagonal = np.concatenate([np.diagonal(self.objective.hessian(i, j, i, j)) for i, j in parts])
         gains = active_set.gains(self.factor, spare, coupling, diagonal, self.objective.slope(rows, cols), gradient)
         if np.isinf(gains).any():
             raise UnboundedError

@@ -9,6 +9,7 @@ from ..result import Status
 from .loop import Callback, Outcome, View, as_arrays
 
 WIDTH = 8  # pairs from outside that are tried in a pass
+NOBODY = -1  # leaves
 
 
 def exchange(
@@ -36,14 +37,18 @@ def exchange(
         )
         rows, cols, gradient = view.candidates(below=-view.tol)
         wanted = [(int(rows[k]), int(cols[k])) for k in np.argsort(gradient, kind="stable")[:WIDTH]]
-        for pair, leaving in ((e, t) for e in wanted for t in np.argsort(solution.mass, kind="stable")):
+        best = view.best() if len(support) < len(outcome.rows) else None  # an exchange has emptied other entries
+        tries = [(best[1], NOBODY)] if best is not None and best[0] < -view.tol else []
+        tries += [(e, t) for e in wanted for t in np.argsort(solution.mass, kind="stable").tolist()]
+        for pair, leaving in tries:
             remaining = [kept for k, kept in enumerate(support) if k != leaving]
-            if not matroid.can_add(remaining, pair):
+            if leaving != NOBODY and not matroid.can_add(remaining, pair):
                 continue
             swapped = [*remaining, pair]
             tried = inner.solve(*as_arrays(swapped), np.zeros(len(swapped)))
             if tried.change < solution.change - 1e-12 * abs(solution.change):
-                gone = [support[leaving], *(p for p, x in zip(swapped, tried.mass, strict=True) if x <= 0.0)]
+                gone = [] if leaving == NOBODY else [support[leaving]]
+                gone += [p for p, x in zip(swapped, tried.mass, strict=True) if x <= 0.0]
                 support = [p for p, x in zip(swapped, tried.mass, strict=True) if x > 0.0]
                 solution = tried._replace(mass=tried.mass[tried.mass > 0.0])
                 step = outcome.record.add(pair, objective.constant + solution.change, len(support), gone)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .._checks import Floats
 from ..inner.solvers import ActiveSet, InnerSolver, Solution
-from ..matroids import Counting, Limits, Matroid, Pair, as_matroid, free
+from ..matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of
 from ..problem import Quadratic
 from ..result import Path, Result, Status
 from .state import PATIENCE
@@ -231,7 +231,7 @@ def maximise(
     Outcome
     """
     matroid = as_matroid(budget)
-    limits = matroid.limits(objective.shape) if isinstance(matroid, Counting) else None
+    limits = limits_of(matroid, objective.shape) if matroid is not None and counts(matroid) else None
     most = limits.most if limits is not None else objective.shape[0] * objective.shape[1]
     inner = ActiveSet(objective, tol) if inner is None else inner
     rng = np.random.default_rng() if rng is None else rng

@@ -1,0 +1,31 @@
+r"""A start for one link a row and column: the assignment that gains most if every link stood alone.
+
+Alone, a link with the negative gradient :math:`W` at the empty plan gains :math:`W^2 / 2H`, with :math:`H` the diagonal
+of the Hessian. With delta kernels links of a matching do not touch each other's gain, and this is the optimum.
+"""
+
+import numpy as np
+
+from ..matroids import Limits, Pair
+from ..problem import Problem
+
+PAIRS_UP_TO = 4_000_000
+
+
+def is_one_to_one(limits: Limits) -> bool:
+    """Is a plan within the limits a matching, and every matching within the limits?"""
+    m, n = len(limits.rows), len(limits.cols)
+    one = bool((limits.rows == 1).all() and (limits.cols == 1).all())
+    return one and limits.total >= min(m, n) and not len(limits.labels) and m * n <= PAIRS_UP_TO
+
+
+def best_alone(problem: Problem) -> list[Pair]:
+    """The matching with the largest sum of gains."""
+    from scipy.optimize import linear_sum_assignment  # takes longer to import than most matchings do
+
+    weight_a, weight_b = problem.unbalanced
+    curvature = 2.0 * weight_a * problem.gram_a.diagonal[:, None] + 2.0 * weight_b * problem.gram_b.diagonal
+    pull = np.maximum(-problem.gradient_rows(problem.base, 0, problem.shape[0]), 0.0)
+    gain = pull**2 / (curvature + problem.reg)
+    rows, cols = linear_sum_assignment(gain, maximize=True)
+    return [(int(i), int(j)) for i, j in zip(rows, cols, strict=True) if gain[i, j] > 0.0]
