@@ -46,7 +46,7 @@ def solve(
         str | None, typer.Option(help="The column of both files that holds masses.", rich_help_panel=INPUT)
     ] = None,
     label_column: Annotated[
-        str | None, typer.Option(help="The column of both files that holds names to keep.", rich_help_panel=INPUT)
+        str | None, typer.Option(help="The column of both files, or of the costs, that holds names.", rich_help_panel=INPUT)
     ] = None,
     columns: Annotated[
         str | None, typer.Option(help="The columns of coordinates, such as x,y; else all.", rich_help_panel=INPUT)
