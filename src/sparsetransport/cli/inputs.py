@@ -25,6 +25,7 @@ class Inputs(NamedTuple):
     a: Floats | None
     b: Floats | None
     labels: Labels
+    coordinates: list[str] | None = None  # what they are called
 
     @property
     def masses(self) -> Pair:
@@ -82,7 +83,7 @@ def read_inputs(
         column = None if sides is None else sides[k].mass
         what = "points" if sides else ("rows", "columns")[k]
         masses.append(_masses("ab"[k], path, column, files.bundle, shape[k], what, labels[k]))
-    return Inputs(shape, points, costs, masses[0], masses[1], labels)
+    return Inputs(shape, points, costs, masses[0], masses[1], labels, sides[0].names if sides else None)
 
 
 def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None) -> Sources:
