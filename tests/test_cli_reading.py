@@ -29,7 +29,7 @@ def plan_of(answer):
 @pytest.mark.parametrize("header", ["", "x{0}y\n"])
 @pytest.mark.parametrize("sign", [";", "\t"])
 def test_decimal_commas_where_something_else_separates_cells(folder, sign, header):
-    """Files of the first line alone with commas are read whole, too: that line is no header."""
+    """Also where the first line alone has such commas: it is no header."""
     for name, rows in (("x.csv", ["0,5 1,5", "2 3", "4 -5e0"]), ("y.csv", ["-,5 1,25e1", "1,000 2,000"])):
         (folder / name).write_text(header.format(sign) + "\n".join(rows).replace(" ", sign) + "\n")
     x, y = (reading.read_points(folder / name, "X").points.tolist() for name in ("x.csv", "y.csv"))
@@ -107,10 +107,9 @@ def test_costs_without_numbers_of_rows_are_not_warned_of(folder, text):
     assert invoke("--cost-matrix", "c.csv", "--budget", 1).stderr == ""
 
 
-@pytest.mark.parametrize("corner", ["", ",r\n"])
-def test_a_row_of_masses_goes_by_the_names_above_it(folder, corner):
-    rows = "u,v\n0,9\n" if not corner else ",u,v\nr,0,9\n"
-    (folder / "c.csv").write_text(rows)
+@pytest.mark.parametrize("costs", ["u,v\n0,9\n", ",u,v\nr,0,9\n"])
+def test_a_row_of_masses_goes_by_the_names_above_it(folder, costs):
+    (folder / "c.csv").write_text(costs)
     (folder / "b.csv").write_text("v,u\n100,1\n")
     (folder / "other.csv").write_text("first,second\n1,100\n")
     for masses in ("b.csv", "other.csv"):
