@@ -105,9 +105,9 @@ class FunctionEncoder:
         return [(self._vectors(first), self._vectors(second)) for first, second in pairs]
 
     def _vectors(self, words: Tokens) -> Vectors:
-        sentence = " ".join(words)
+        sentence, given = " ".join(words), self.function(list(words))
         try:
-            found = _checks.to_numpy(self.function(list(words)))
+            found = _checks.to_numpy(given)
         except ValueError as error:  # NumPy's, of rows that are not alike
             raise ValueError(f"encoder must give rows of one length, not so for {sentence!r}: {error}") from error
         if found.dtype.kind not in "fiub":

@@ -166,10 +166,10 @@ def _order(
     twice = next((name for name, times in Counter(labels).items() if times > 1), None)
     if twice is not None:
         raise ValueError(f"{path} has names, and {twice!r} is the name of several {of}")
-    for name in labels:
-        if name not in names:
-            raise ValueError(f"{path} has no {what} for {name!r}")
     place = {name: k for k, name in enumerate(names)}
+    for name in labels:
+        if name not in place:
+            raise ValueError(f"{path} has no {what} for {name!r}")
     return [place[name] for name in labels]
 
 
