@@ -18,7 +18,7 @@ budgets = {
     "one a row, one a column": st.PerRow(1) & st.PerColumn(1),
 }
 
-figure, axes = plt.subplots(1, 4, figsize=(14, 4.6), layout="constrained")
+figure, axes = plt.subplots(1, 4, figsize=(14, 5.0), layout="constrained")
 for ax, (name, budget) in zip(axes, budgets.items(), strict=True):
     res = st.solve_sample(X, Y, kernels=st.RBF(0.02), unbalanced=20.0, reg=3.0, budget=budget)
     plot_plan(res, ax=ax)

@@ -361,6 +361,37 @@ def test_a_picture(arguments, ending, files):
     assert content.startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending])
 
 
+@pytest.fixture
+def drawn(monkeypatch):
+    """The Axes that pictures are made of."""
+    matplotlib = pytest.importorskip("matplotlib")
+    found = []
+    monkeypatch.setattr(matplotlib.figure.Figure, "savefig", lambda figure, *_, **__: found.extend(figure.axes))
+    yield found
+    matplotlib.pyplot.close("all")
+
+
+def test_a_picture_names_points_axes_and_sides(folder, drawn):
+    (folder / "x.csv").write_text("name,east,north\nfar,0,0\nhere,1000,1\n")
+    (folder / "y.csv").write_text("name,north,east\nthere,0.5,500\n")
+    options = ["--label-column", "name", "--budget", 2, "--plot", "plan.png"]
+    assert invoke("x.csv", "y.csv", *options, "--kernel", "delta").exit_code == 0
+    (ax,) = drawn
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("east", "north")
+    assert sorted(text.get_text() for text in ax.texts) == ["far", "here", "there"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["source", "target"]
+    assert ax.get_aspect() == "auto"
+
+
+def test_a_picture_of_a_matrix_names_rows_and_columns(folder, drawn):
+    (folder / "c.csv").write_text(",lyon,$5_$\nulm,0,9\nbrno,9,0\n")
+    assert invoke("--cost-matrix", "c.csv", "--plot", "plan.png").exit_code == 0
+    (ax,) = drawn
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["ulm", "brno"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["lyon", "$5_$"]
+
+
 BAD_FILES = {
     "empty.csv": "",
     "header.csv": "x,y\n",

@@ -99,6 +99,10 @@ def test_example_runs(example, tmp_path, monkeypatch):
     pictures = list(tmp_path.glob("*.png"))
     assert pictures, "an example leaves a picture"
     assert all(picture.stat().st_size > 5_000 for picture in pictures)
+    for figure in map(pyplot.figure, pyplot.get_fignums()):
+        inked, page = figure.get_tightbbox(), figure.bbox_inches
+        cut = max(page.x0 - inked.x0, page.y0 - inked.y0, inked.x1 - page.x1, inked.y1 - page.y1)
+        assert cut < 0.01, f"{cut:.2f} inches are cut off"
     pyplot.close("all")
 
 

@@ -262,3 +262,10 @@ def test_without_a_dual_links_are_built_one_by_one(monkeypatch):
     monkeypatch.setattr(estimators, "_MANY", 0)
     monkeypatch.setattr(certificate, "ASCEND_UP_TO", 10)
     assert TransportClassifier(3).fit(X, y).transport(new).value == built.value
+
+
+def test_more_links_than_labelled_points_are_all_of_these(recwarn):
+    (X, y), (new, _) = _clusters(0, [4, 4]), _clusters(0, [5, 5], shift=1.0)
+    many, all_of_them = (TransportClassifier(links).fit(X, y).transport(new) for links in (1000, 8))
+    assert many.value == all_of_them.value
+    assert not recwarn.list

@@ -253,6 +253,50 @@ def test_what_cannot_be_drawn_is_said(draw, message, result):
     assert not plt.get_fignums(), "no empty figure is left behind"
 
 
+@pytest.mark.parametrize("draw", DRAWINGS.values(), ids=DRAWINGS)
+def test_axes_must_be_axes(draw, result):
+    with pytest.raises(TypeError, match="ax must be matplotlib Axes, got ndarray"):
+        draw(result, np.zeros(2))
+
+
+@pytest.mark.parametrize("weights", [np.ones(12), [np.ones(12)]])
+def test_weights_must_be_a_pair(weights, result):
+    with pytest.raises(TypeError, match="weights must be a pair of arrays, one for X and one for Y"):
+        plot_edges(X, Y, result, weights=weights)
+
+
+@pytest.mark.parametrize(("stretch", "aspect"), [(1.0, 1.0), (1000.0, "auto"), (0.0, "auto")])
+def test_coordinates_far_apart_in_scale_have_scales_of_their_own(stretch, aspect, result, axes):
+    assert plot_edges(X * [1.0, stretch], Y * [1.0, stretch], result, ax=axes).get_aspect() == aspect
+
+
+def test_entries_are_counted_in_whole_numbers(axes):
+    path = st.solve_sample(X, Y, budget=3, reg=1.0)
+    places = plot_path(path, ax=axes).get_xticks()
+    assert (places == places.round()).all()
+
+
+@pytest.mark.parametrize("size", [5, 1000])
+def test_dots_at_the_border_are_whole(size, axes):
+    plan = scipy.sparse.coo_array((np.ones(2), ([0, size - 1], [0, size - 1])), shape=(size, size))
+    dots = plot_plan(plan, ax=axes).collections[0]
+    axes.figure.draw_without_rendering()
+    frame = axes.get_window_extent()
+    reach = np.sqrt(dots.get_sizes().max()) / 2.0 * axes.figure.dpi / 72.0
+    centres = axes.transData.transform(dots.get_offsets())
+    assert (centres - reach >= np.array([frame.x0, frame.y0]) - 0.1).all()
+    assert (centres + reach <= np.array([frame.x1, frame.y1]) + 0.1).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 2), (2, 0), (0, 0)])
+def test_sentences_without_words(shape, recwarn):
+    words = [["a", "b"][:count] for count in shape]
+    ax = plot_alignment(scipy.sparse.coo_array(shape), *words)
+    ax.figure.canvas.draw()
+    assert [label.get_text() for label in ax.get_yticklabels()] == words[0]
+    assert not recwarn.list
+
+
 def test_a_plan_alone_has_no_path(result):
     with pytest.raises(TypeError, match="result must be a Result, which has a path, got ndarray"):
         plot_path(result.plan)

@@ -228,7 +228,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labelled, new = problem.unbalanced
         crowd = max(n - 1, _ALONE) / n**2
         problem = replace(problem, unbalanced=(labelled * crowd * unit, new * unit), reg=self.reg * unit)
-        budget = PerColumn(self.n_links)
+        budget = PerColumn(min(self.n_links, m))
         return solve_problem(problem, budget=budget, start=_by_dual(problem, budget), polish=False)
 
 

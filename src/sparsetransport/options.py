@@ -22,6 +22,7 @@ METHODS: dict[str, type[Rule]] = {
     "greedy": Greedy,
     "residual-greedy": ResidualGreedy,
 }
+_IN_POT = {"metric": "cost", "plan_init": "start", "random_state": "rng"}  # what POT calls things, and we do
 _STARTS = "a Result, a plan of floats or a list of pairs of ints"
 
 
@@ -67,7 +68,9 @@ class Options(NamedTuple):
     ) -> "Options":
         """The options as `solve` takes them."""
         if unknown:
-            raise TypeError(f"there is no option {', '.join(sorted(unknown))}; see solve for those there are")
+            known = [f"{theirs} is called {ours} here" for theirs, ours in _IN_POT.items() if theirs in unknown]
+            told = ", ".join(sorted(unknown)) + f" ({', '.join(known)})" * bool(known)
+            raise TypeError(f"there is no option {told}; see solve for those there are")
         rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
         if isinstance(rule, type) and hasattr(rule, "select"):
             raise TypeError(f"method must be a rule, got the class: make one with {rule.__name__}()")

@@ -16,6 +16,7 @@ from .geometry.matrices import Cost, Gram, as_gram
 Ints = NDArray[np.int64]
 Fields = tuple[Floats, Floats]
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
+_SOFT = "marginals are soft here, and a large number comes close to hard ones"
 
 
 class Quadratic(Protocol):
@@ -242,9 +243,12 @@ def require_problem(problem: Any, cure: str = "make one with Problem.from_matric
 
 def weights_of(unbalanced: Any) -> tuple[float, float] | None:
     """The weights of the two marginals; None for "auto"."""
+    rule = "a positive number, a pair of them, or 'auto'"
+    if unbalanced is None:
+        raise TypeError(f"unbalanced must be {rule}, got None: {_SOFT}")
     if isinstance(unbalanced, str):
         if unbalanced != "auto":
-            raise ValueError(f"unbalanced must be a positive number, a pair of them, or 'auto', got {unbalanced!r}")
+            raise ValueError(f"unbalanced must be {rule}, got {unbalanced!r}")
         return None
     first, second = _pair("unbalanced", unbalanced, single=np.ndim(unbalanced) == 0)
     return _weight(first), _weight(second)
@@ -256,7 +260,7 @@ def _weight(value: Any) -> float:
         return _checks.number("unbalanced", value, positive=True)
     except ValueError as error:
         if value == np.inf:
-            raise ValueError(f"{error}: marginals are soft here, and a large number comes close to hard ones") from None
+            raise ValueError(f"{error}: {_SOFT}") from None
         raise
 
 

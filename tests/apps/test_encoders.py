@@ -212,3 +212,30 @@ def test_a_layer_is_for_models_with_layers():
     for encoder in ("glove", lambda words: [[1.0] for _ in words]):
         with pytest.raises(ValueError, match="layer is for models with layers, got -3"):
             load_encoder(encoder, layer=-3)
+
+
+@pytest.mark.parametrize(
+    ("give", "error", "message"),
+    [
+        (lambda words: [[1.0] * len(word) for word in words], ValueError, "rows of one length, not so for 'a house'"),
+        (lambda words: np.full((len(words), 2), 1j), TypeError, "real numbers, got dtype complex128 for 'a house'"),
+        (lambda words: np.full((len(words), 2), 1e300), ValueError, r"numbers up to 3\.4e\+38, got larger ones for"),
+        (lambda words: np.full((len(words), 2), np.nan), ValueError, "finite numbers, got others for 'a house'"),
+        (lambda words: np.ones((len(words), len(words))), ValueError, "rows of 2 numbers as before, got 1 for 'house'"),
+        (lambda words: np.ones((3, 2)), ValueError, r"one row for each of the 2 words, got shape \(3, 2\)"),
+    ],
+    ids=["ragged", "complex", "large", "nan", "width", "count"],
+)
+def test_what_a_function_gives_is_checked(give, error, message, recwarn):
+    with pytest.raises(error, match=f"encoder must give {message}"):
+        WordAligner(give).align("a house", "house")
+    assert not recwarn.list
+
+
+def test_widths_are_those_of_all_sentences_so_far():
+    def give(words):
+        return np.ones((len(words), 3 if "odd" in words else 2))
+
+    aligner = WordAligner(give).fit([("a house", "a villa")])
+    with pytest.raises(ValueError, match="encoder must give rows of 2 numbers as before, got 3 for 'odd'"):
+        aligner.align("odd", "odd")

@@ -95,17 +95,30 @@ def test_pixels_keep_their_detail():
     assert image[0, 0, 0] - image[1, 1, 0] == pytest.approx(0.04 * 255, abs=1.0)
 
 
+@pytest.mark.parametrize("which", ["image", "reference"])
 @pytest.mark.parametrize(
     ("image", "message"),
     [
-        (np.zeros((4, 4)), r"must have shape \(height, width, 3\), got \(4, 4\)"),
-        (np.full((4, 4, 3), 2.0), "integers from 0 to 255 or floats from 0 to 1, got up to 2.0"),
-        (np.full((4, 4, 3), np.nan), "integers from 0 to 255 or floats from 0 to 1"),
+        (np.zeros((4, 4, 2)), r"must have shape \(height, width, 3\) or \(height, width\), got \(4, 4, 2\)$"),
+        (np.zeros((4, 4, 4)), r"got \(4, 4, 4\): leave out the transparency with \[:, :, :3\]$"),
+        (np.zeros((0, 4, 3)), r"must have shape .*, got \(0, 4, 3\)$"),
+        (np.full((4, 4, 3), 2.0), "integers from 0 to 255 or floats from 0 to 1, got numbers from 2.0 to 2.0"),
+        (np.linspace(-1.0, 0.0, 48).reshape(4, 4, 3), "floats from 0 to 1, got numbers from -1.0 to 0.0"),
+        (np.full((4, 4, 3), np.nan), "integers from 0 to 255 or floats from 0 to 1, got numbers from nan to nan"),
     ],
 )
-def test_what_is_no_picture_is_refused(image, message):
-    with pytest.raises(ValueError, match=message):
-        palette(image, 2)
+def test_what_is_no_picture_is_refused_by_name(which, image, message):
+    pictures = {"image": np.zeros((4, 4, 3)), "reference": np.zeros((4, 4, 3)), which: image}
+    with pytest.raises(ValueError, match=f"^{which} .*{message}"):
+        colour_transfer(**pictures)
+
+
+def test_shades_of_grey_are_colours_too():
+    grey = np.full((4, 5), 100, np.uint8)
+    red = np.zeros((3, 3, 3)) + [0.8, 0.1, 0.1]
+    image = colour_transfer(grey, red, colours=1).image
+    assert (image.shape, image.dtype, image[0, 0].tolist()) == ((4, 5, 3), np.uint8, [204, 26, 26])
+    assert colour_transfer(red, grey, colours=1).image[0, 0].tolist() == [100, 100, 100]
 
 
 def test_a_picture_with_fewer_colours_than_asked_for_has_those():

@@ -28,7 +28,7 @@ class Palette(NamedTuple):
 class Transfer(NamedTuple):
     """A recoloured picture and how it came about."""
 
-    image: Image
+    image: Image  # (height, width, 3), integers up to 255 whatever the picture was given in
     result: Result
     source: Palette
     reference: Palette
@@ -50,7 +50,7 @@ def colour_transfer(
 
     Parameters
     ----------
-    image, reference : arrays of shape (height, width, 3)
+    image, reference : arrays of shape (height, width, 3), or (height, width) for shades of grey
         The pictures: integers up to 255, or floats up to 1.
     colours : int
         How many colours stand for each of them.
@@ -67,6 +67,7 @@ def colour_transfer(
     Returns
     -------
     Transfer
+        Its ``image`` holds integers up to 255 in three channels, whatever the picture was given in.
 
     Examples
     --------
@@ -78,6 +79,7 @@ def colour_transfer(
     [30, 30, 200]
     """
     colours = _checks.positive_int("colours", colours)
+    image, reference = _unit("image", image), _unit("reference", reference)
     rng = np.random.default_rng(rng)
     source, target = palette(image, colours, rng=rng), palette(reference, colours, rng=rng)
     problem = palette_problem(source, target, unbalanced=unbalanced, kernel=kernel)
@@ -100,7 +102,7 @@ def palette(image: Any, colours: int, *, rng: Any = None) -> Palette:
         from sklearn.cluster import KMeans
     except ImportError:
         raise ImportError("colour transfer needs scikit-learn: pip install 'sparsetransport[sklearn]'") from None
-    pixels = _unit(image).reshape(-1, 3)
+    pixels = _unit("image", image).reshape(-1, 3)
     rng = np.random.default_rng(rng)
     sample = rng.choice(pixels, min(len(pixels), _SAMPLE), replace=False, axis=0)
     found = len(np.unique(sample, axis=0))
@@ -155,7 +157,7 @@ def recolour(image: Any, source: Palette, reference: Palette, plan: Result) -> I
     [64, 64, 64]
     """
     moved = source.colours[source.labels] if plan.mass.size == 0 else move(source, reference, plan)[source.labels]
-    detail = _unit(image) - source.colours[source.labels]
+    detail = _unit("image", image) - source.colours[source.labels]
     return np.asarray((255.0 * np.clip(moved + detail, 0.0, 1.0)).round(), np.uint8)
 
 
@@ -172,13 +174,17 @@ def move(source: Palette, reference: Palette, plan: Result) -> Floats:
     return moved
 
 
-def _unit(image: Any) -> Floats:
+def _unit(name: str, image: Any) -> Floats:
     """A colour picture with channels from 0 to 1."""
     array = np.asarray(image)
-    if array.ndim != 3 or array.shape[2] != 3:
-        raise ValueError(f"an image must have shape (height, width, 3), got {array.shape}")
+    if array.ndim == 2:  # shades of grey
+        array = np.repeat(array[:, :, None], 3, axis=2)
+    if array.ndim != 3 or array.shape[2] != 3 or not array.size:
+        cure = ": leave out the transparency with [:, :, :3]" if array.ndim == 3 and array.shape[2] == 4 else ""
+        raise ValueError(f"{name} must have shape (height, width, 3) or (height, width), got {array.shape}{cure}")
     scale = 255.0 if np.issubdtype(array.dtype, np.integer) else 1.0
     unit = array.astype(np.float64) / scale
     if not np.isfinite(unit).all() or unit.min() < 0.0 or unit.max() > 1.0:
-        raise ValueError(f"an image must hold integers from 0 to 255 or floats from 0 to 1, got up to {array.max()}")
+        got = f"numbers from {array.min()} to {array.max()}"
+        raise ValueError(f"{name} must hold integers from 0 to 255 or floats from 0 to 1, got {got}")
     return unit

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from .models import KNOWN, folder_of, pretrained
 
 Tokens = Sequence[str]
@@ -17,6 +18,7 @@ Vectors = NDArray[np.float32]
 VectorPair = tuple[Vectors, Vectors]
 
 _LAYERS = {"minilm": -4, "mpnet": -8}  # chosen on the dev split of MultiMWA-Wiki, by mutual argmax
+_LARGEST = float(np.finfo(np.float32).max)
 _CONTEXT = 0.25  # of the length of a window, on either side, for words that a window is not there for
 
 
@@ -96,18 +98,33 @@ class FunctionEncoder:
     def __init__(self, function: Callable[[list[str]], Any]) -> None:
         self.function = function
         self.name = str(getattr(function, "name", ""))
+        self._width: int | None = None  # of the vectors so far
 
     def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
         """The function's vectors for both sentences, checked."""
         return [(self._vectors(first), self._vectors(second)) for first, second in pairs]
 
     def _vectors(self, words: Tokens) -> Vectors:
-        found = np.asarray(self.function(list(words)), np.float32)
+        sentence, given = " ".join(words), self.function(list(words))
+        try:
+            found = _checks.to_numpy(given)
+        except ValueError as error:  # NumPy's, of rows that are not alike
+            raise ValueError(f"encoder must give rows of one length, not so for {sentence!r}: {error}") from error
+        if found.dtype.kind not in "fiub":
+            raise TypeError(f"encoder must give real numbers, got dtype {found.dtype} for {sentence!r}")
         if found.ndim != 2 or len(found) != len(words):
             raise ValueError(f"encoder must give one row for each of the {len(words)} words, got shape {found.shape}")
         if not np.isfinite(found).all():
-            raise ValueError(f"encoder must give finite numbers, got others for {' '.join(words)!r}")
-        return found
+            raise ValueError(f"encoder must give finite numbers, got others for {sentence!r}")
+        if np.abs(found).max(initial=0.0) > _LARGEST:
+            raise ValueError(f"encoder must give numbers up to {_LARGEST:.2g}, got larger ones for {sentence!r}")
+        width = found.shape[1] if self._width is None else self._width
+        if found.shape[1] != width:
+            raise ValueError(
+                f"encoder must give rows of {width} numbers as before, got {found.shape[1]} for {sentence!r}"
+            )
+        self._width = width
+        return found.astype(np.float32)
 
 
 class Glove:

@@ -25,6 +25,7 @@ class Inputs(NamedTuple):
     a: Floats | None
     b: Floats | None
     labels: Labels
+    coordinates: list[str] | None = None  # what they are called
 
     @property
     def masses(self) -> Pair:
@@ -63,22 +64,26 @@ def read_inputs(
         )
         points, sides = _same_coordinates(one, other, files.points), (one, other)
     else:
-        for option, value in (("columns", columns), ("mass-column", mass_column), ("label-column", label_column)):
+        for option, value in (("columns", columns), ("mass-column", mass_column)):
             if value is not None:
                 raise ValueError(f"--{option} needs the files of two point sets")
     costs, labels = None, Labels(None, None)
     if files.costs is not None:
-        costs, *names = reading.read_costs(files.costs, "C")
+        costs, *names = reading.read_costs(files.costs, "C", label=label_column if points is None else None)
         labels = Labels(*names)
     shape = _shape(points, costs, files.costs)
     if label_column is not None and sides is not None:
-        labels = Labels(sides[0].labels, sides[1].labels)
+        ours = Labels(sides[0].labels, sides[1].labels)
+        for axis, what in enumerate(("row", "column")):
+            order = _order(files.costs, labels[axis], ours[axis], "points", what)
+            costs = costs if order is None or costs is None else costs.take(order, axis)
+        labels = ours
     masses = []
     for k, path in enumerate((a, b)):
         column = None if sides is None else sides[k].mass
         what = "points" if sides else ("rows", "columns")[k]
         masses.append(_masses("ab"[k], path, column, files.bundle, shape[k], what, labels[k]))
-    return Inputs(shape, points, costs, masses[0], masses[1], labels)
+    return Inputs(shape, points, costs, masses[0], masses[1], labels, sides[0].names if sides else None)
 
 
 def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None) -> Sources:
@@ -140,21 +145,32 @@ def _masses(
         path = bundle
     if path is None:
         return column
-    mass, names = reading.read_masses(path, key)
+    mass, names, titles = reading.read_masses(path, key)
     if len(mass) != size:
         raise ValueError(f"{path} has {len(mass)} masses {key}, and there are {size} {what}")
-    if names is None:
-        return mass
-    if labels is None:
+    if names is not None and labels is None:
         raise ValueError(f"{path} has names, and the {what} have none to match")
+    order = _order(path, names or titles, labels, what, "mass", strict=names is not None)
+    return mass if order is None else mass[order]
+
+
+def _order(
+    path: Path | None, names: list[str] | None, labels: list[str] | None, of: str, what: str, *, strict: bool = False
+) -> list[int] | None:
+    """Where a file has what belongs to each label; None for the order it is in.
+
+    That is, where one side has no names, or, unless ``strict``, they have none in common.
+    """
+    if names is None or labels is None or names == labels or not (strict or set(names) & set(labels)):
+        return None
     twice = next((name for name, times in Counter(labels).items() if times > 1), None)
     if twice is not None:
-        raise ValueError(f"{path} has names, and {twice!r} is the name of several {what}")
-    known = dict(zip(names, mass, strict=True))
+        raise ValueError(f"{path} has names, and {twice!r} is the name of several {of}")
+    place = {name: k for k, name in enumerate(names)}
     for name in labels:
-        if name not in known:
-            raise ValueError(f"{path} has no mass for {name!r}")
-    return np.array([known[name] for name in labels])
+        if name not in place:
+            raise ValueError(f"{path} has no {what} for {name!r}")
+    return [place[name] for name in labels]
 
 
 def build(inputs: Inputs, *, kernels: Any, cost: str | None, normalize: bool, unbalanced: Any, reg: float) -> Problem:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks import Floats
-from .reading import delimiter_of
+from .cells import decimal_commas, number, opening
 
 
 class Cells(NamedTuple):
@@ -20,6 +20,7 @@ class Cells(NamedTuple):
     header: list[str]
     rows: list[list[str]]
     lines: list[int]
+    comma: bool = False  # before the decimals
 
     def place(self, row: int, column: int) -> str:
         """Where a cell is, for people: by the names of its row and column, and by the line."""
@@ -31,10 +32,9 @@ class Cells(NamedTuple):
         """A finite number, not negative unless it may be."""
         cell = self.rows[row][column]
         try:
-            value = float(cell)
-        except ValueError:
-            what = f"{cell!r} is not a number" if cell else "the cell is empty"
-            raise ValueError(f"{self.place(row, column)}: {what}") from None
+            value = number(cell, comma=self.comma)
+        except ValueError as error:
+            raise ValueError(f"{self.place(row, column)}: {error}") from None
         if not math.isfinite(value):
             raise ValueError(f"{self.place(row, column)}: {cell} is not a finite number")
         if value < 0.0 and not negative:
@@ -59,20 +59,22 @@ def read_cells(path: Path) -> Cells:
         raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be text in UTF-8: {error.reason} at byte {error.start}") from None
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    if not first:
+    begin = opening(io.StringIO(text, newline=""))
+    if begin is None:
         raise ValueError(f"{path} is empty")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter_of(first))
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=begin.delimiter)
     try:
         rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-    found = [(line, row) for line, row in rows if any(row)]
+    found = [(line, row) for line, row in rows if any(row) and line > begin.before]
     header = found[0][1]
     for line, row in found[1:]:
         if len(row) != len(header):
             raise ValueError(f"{path}, line {line}: {len(row)} cells where the header has {len(header)}")
-    return Cells(path, header, [row for _, row in found[1:]], [line for line, _ in found[1:]])
+    below = [row for _, row in found[1:]]
+    comma = decimal_commas(begin.delimiter, (cell for row in below for cell in row))
+    return Cells(path, header, below, [line for line, _ in found[1:]], comma)
 
 
 def read_labelled(path: Path, *, negative: bool = False, what: str = "rows") -> Labelled:

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from .._checks import Floats
+from .cells import Opening, decimal_commas, like_a_number, number, opening
 
 READABLE = (".csv", ".tsv", ".npy", ".npz", ".parquet")
-_QUOTED = re.compile(r'"[^"]*"')
+_IDS = re.compile(r"(.*[\W_])?(id|index)", re.IGNORECASE)  # titles of columns of numbers that are names
 
 
 class Side(NamedTuple):
@@ -34,6 +36,7 @@ class Table:
     names: list[str] | None
     columns: list[Floats | list[str]]
     lines: list[int] | None = None  # the line of the file that each row is on
+    comma: bool = False  # before the decimals of numbers in text
 
     def place(self, row: int, column: int) -> str:
         """Where a cell is, for people."""
@@ -52,10 +55,9 @@ class Table:
             if isinstance(cells, list):
                 for row, cell in enumerate(cells):
                     try:
-                        array[row, k] = float(cell)
-                    except ValueError:
-                        what = f"{cell!r} is not a number" if cell.strip() else "the cell is empty"
-                        raise ValueError(f"{self.place(row, column)}: {what}") from None
+                        array[row, k] = number(cell, comma=self.comma)
+                    except ValueError as error:
+                        raise ValueError(f"{self.place(row, column)}: {error}") from None
             else:
                 array[:, k] = cells
         bad = ~(np.isfinite(array) | (np.isposinf(array) & infinite))
@@ -107,25 +109,60 @@ def read_points(
     )
 
 
-def read_costs(path: Path, key: str) -> tuple[Floats, list[str] | None, list[str] | None]:
-    """A matrix of costs, where ``inf`` forbids a pair, and the names of its rows and columns if the first has names."""
-    table = read_table(path, key)
-    if not _starts_with_names(table):
-        return table.numbers(range(len(table.columns)), infinite=True), None, None
-    costs = table.numbers(range(1, len(table.columns)), infinite=True)
-    return costs, _text(table.columns[0]), None if table.names is None else table.names[1:]
+class Costs(NamedTuple):
+    """A matrix of costs, and the names of its rows and columns where the file has them."""
+
+    matrix: Floats
+    rows: list[str] | None
+    cols: list[str] | None
 
 
-def read_masses(path: Path, key: str) -> tuple[Floats, list[str] | None]:
+def read_costs(path: Path, key: str, *, label: str | None = None) -> Costs:
+    """A matrix of costs, where ``inf`` forbids a pair; the first column may have names, or another one asked for."""
+    table = read_table(path, key, text=label is not None)
+    names = table.find(label, "--label-column") if label is not None else 0 if _starts_with_names(table) else None
+    chosen = [k for k in range(len(table.columns)) if k != names]
+    if not chosen:
+        raise ValueError(f"{path} has no column of costs left")
+    if names is None:
+        _warn_of_ids(table)
+    return Costs(
+        table.numbers(chosen, infinite=True),
+        None if names is None else _text(table.columns[names]),
+        None if table.names is None else [table.names[k] for k in chosen],
+    )
+
+
+def _warn_of_ids(table: Table) -> None:
+    """Say so where the first column of costs looks like the numbers of the rows."""
+    if table.names is None or len(table.columns) < 2:
+        return
+    title, cells = table.names[0], table.numbers([0], infinite=True)[:, 0]
+    counted = len(cells) > 1 and np.array_equal(cells - np.arange(len(cells)), np.full(len(cells), cells[0]))
+    if _IDS.fullmatch(title) or (counted and np.isfinite(cells[0])):
+        _checks.warn(f"the column {title!r} of {table.path} is read as costs: are these names? --label-column {title}")
+
+
+class Masses(NamedTuple):
+    """Masses, with the names beside them or, of a row, those above."""
+
+    mass: Floats
+    names: list[str] | None = None
+    titles: list[str] | None = None
+
+
+def read_masses(path: Path, key: str) -> Masses:
     """A column or a row of masses; or two columns, of names and masses."""
     table = read_table(path, key)
     if len(table.columns) == 2 and _starts_with_names(table):
-        return _not_negative(table, 1), _text(table.columns[0])
+        return Masses(_not_negative(table, 1), _text(table.columns[0]))
+    titles = None
     if len(table.columns) > 1 and len(table.columns[0]) == 1:
+        titles = table.names
         table = Table(path, None, [table.numbers(range(len(table.columns)))[0]])
     if len(table.columns) > 1:
         raise ValueError(f"{path} must have one column of masses, or names and masses, it has {len(table.columns)}")
-    return _not_negative(table, 0), None
+    return Masses(_not_negative(table, 0), titles=titles)
 
 
 def _starts_with_names(table: Table) -> bool:
@@ -138,7 +175,7 @@ def _starts_with_names(table: Table) -> bool:
 
 def _is_text(cells: Floats | list[str]) -> bool:
     """Is there something in every cell of the column, and nowhere a number?"""
-    return isinstance(cells, list) and all(cell.strip() and not _is_number(cell) for cell in cells)
+    return isinstance(cells, list) and all(cell.strip() and not like_a_number(cell) for cell in cells)
 
 
 def holds(path: Path, *keys: str) -> list[str]:
@@ -172,36 +209,29 @@ def _read_csv(path: Path, text: bool) -> Table:
     """A text file: with a header if no cell of its first line is a number."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            first = next((line for line in file if line.strip()), "")
-        if not first:
+            begin = opening(file)
+        if begin is None:
             raise ValueError(f"{path} is empty")
-        delimiter = delimiter_of(first)
-        numbers = None if text else _read_numbers(path, delimiter, first)
-        return numbers or _read_cells(path, delimiter)
+        numbers = None if text else _read_numbers(path, begin)
+        return numbers or _read_cells(path, begin)
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} must be text in UTF-8: {error.reason} at byte {error.start}") from None
     except csv.Error as error:
         raise ValueError(f"{path} cannot be read as CSV: {error}") from None
 
 
-def delimiter_of(line: str) -> str:
-    """What separates the cells of a file, by its first line: a tab, a semicolon or a comma outside of quotes."""
-    return next((sign for sign in "\t;," if sign in _QUOTED.sub("", line)), ",")
-
-
-def _read_numbers(path: Path, delimiter: str, first: str) -> Table | None:
+def _read_numbers(path: Path, begin: Opening) -> Table | None:
     """The fast way, for a file that holds finite numbers alone below its header; None if it does not."""
-    names = _header(next(csv.reader([first], delimiter=delimiter)))
+    names = _header(next(csv.reader([begin.first], delimiter=begin.delimiter)))
     with path.open(encoding="utf-8-sig", newline="") as file:
-        if names is not None:
-            while not file.readline().strip():
-                pass
+        for _ in range(begin.before + (names is not None)):
+            file.readline()
         try:
             start = file.tell()
             if not file.readline():
                 return None
             file.seek(start)
-            array = np.loadtxt(file, delimiter=delimiter, ndmin=2, comments=None, quotechar='"')
+            array = np.loadtxt(file, delimiter=begin.delimiter, ndmin=2, comments=None, quotechar='"')
         except ValueError:
             return None
     if not np.isfinite(array).all() or (names is not None and len(names) != array.shape[1]):
@@ -209,41 +239,35 @@ def _read_numbers(path: Path, delimiter: str, first: str) -> Table | None:
     return Table(path, names, list(array.T))
 
 
-def _read_cells(path: Path, delimiter: str) -> Table:
+def _read_cells(path: Path, begin: Opening) -> Table:
     """The slow way, which knows the line of every cell."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter=delimiter)
+        reader = csv.reader(file, delimiter=begin.delimiter)
         rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
-    line, cells = rows[0]
+    rows = [(line, cells) for line, cells in rows if line > begin.before]
+    first, cells = rows[0]
     names = _header(cells)
     if names is not None:
         rows = rows[1:]
-    elif not all(map(_is_number, cells)):
-        bad = next(k for k, cell in enumerate(cells) if not _is_number(cell))
+    elif not all(map(like_a_number, cells)):
+        bad = next(k for k, cell in enumerate(cells) if not like_a_number(cell))
         raise ValueError(
-            f"{path}, line {line}, column {bad + 1}: {cells[bad]!r} is not a number, and others of the line are, "
+            f"{path}, line {first}, column {bad + 1}: {cells[bad]!r} is not a number, and others of the line are, "
             "so it is no header either"
         )
     for line, row in rows:
         if len(row) != len(cells):
             hint = " (cells are separated by commas, semicolons or tabs)" if len(cells) == 1 else ""
-            raise ValueError(f"{path}, line {line}: {len(row)} cells where line {rows[0][0]} has {len(cells)}{hint}")
+            raise ValueError(f"{path}, line {line}: {len(row)} cells where line {first} has {len(cells)}{hint}")
     columns: list[Floats | list[str]] = [[row[k] for _, row in rows] for k in range(len(cells))]
-    return Table(path, names, columns, [line for line, _ in rows])
+    comma = decimal_commas(begin.delimiter, (cell for _, row in rows for cell in row))
+    return Table(path, names, columns, [line for line, _ in rows], comma)
 
 
 def _header(cells: list[str]) -> list[str] | None:
-    """The names of the columns, if no cell is a number and at least one is a name."""
+    """The names of the columns, if no cell is like a number and at least one is a name."""
     names = [cell.strip() for cell in cells]
-    return names if any(names) and not any(map(_is_number, names)) else None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
+    return names if any(names) and not any(map(like_a_number, names)) else None
 
 
 def _load(path: Path) -> Any:

@@ -26,6 +26,7 @@ from ..result import Result
 from . import reading, writing
 from .console import Debug, duration, errors, figure, in_background, plain_errors, share, whole_file
 from .inputs import Inputs, build, read_inputs
+from .picture import draw
 
 BOUNDS = {"none": None, "cheap": False, "tight": True}
 INPUT, BUDGET, PROBLEM, OUTPUT = "Input", "Budget", "Problem", "Output"
@@ -46,7 +47,8 @@ def solve(
         str | None, typer.Option(help="The column of both files that holds masses.", rich_help_panel=INPUT)
     ] = None,
     label_column: Annotated[
-        str | None, typer.Option(help="The column of both files that holds names to keep.", rich_help_panel=INPUT)
+        str | None,
+        typer.Option(help="The column of both files, or of the costs, that holds names.", rich_help_panel=INPUT),
     ] = None,
     columns: Annotated[
         str | None, typer.Option(help="The columns of coordinates, such as x,y; else all.", rich_help_panel=INPUT)
@@ -134,7 +136,7 @@ def solve(
             if unfinished is not None and out is not None:
                 writing.write_plan(unfinished, out.suffix.lower(), result, inputs.labels, details)
             if picture is not None and plot is not None:
-                _draw(picture, plot.suffix.lower()[1:], result, inputs)
+                draw(picture, plot.suffix.lower()[1:], result, inputs)
         if out is not None and str(out) == "-":
             writing.write_links(sys.stdout, result, inputs.labels)
         else:
@@ -281,14 +283,3 @@ def _print_summary(result: Result, details: dict[str, Any]) -> None:
     for name, text in lines.items():
         table.add_row(name, text, style="bold" if name == "objective" else None)
     console.print(table, highlight=False)
-
-
-def _draw(path: Path, ending: str, result: Result, inputs: Inputs) -> None:
-    """Links between points where these lie in the plane, else the plan as a matrix."""
-    if inputs.points is not None and inputs.points[0].shape[1] == 2:
-        weights = inputs.masses if inputs.a is not None or inputs.b is not None else None
-        ax = plotting.plot_edges(*inputs.points, result, weights=weights)
-    else:
-        ax = plotting.plot_plan(result)
-    figure: Any = ax.figure
-    figure.savefig(path, format=ending, bbox_inches="tight", dpi=150)

@@ -30,6 +30,10 @@ def axes_or_new(ax: "Axes | None") -> "Axes":
     """The Axes to draw on: the one given, or one of a new figure."""
     require_matplotlib()
     if ax is not None:
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes):
+            raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}")
         return ax
     import matplotlib.pyplot as plt
 

@@ -7,11 +7,12 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
-from ._common import BLACK, BLUE, MANY, ORANGE, axes_or_new, entries_of, in_the_plane, require_matplotlib
+from ._common import BLACK, BLUE, MANY, ORANGE, axes_or_new, entries_of, in_the_plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_LONGEST = 10.0  # of a picture with one scale, in heights
 _DISTANCES = (3.0, 10.0, 20.0, 30.0)
 _DIRECTIONS = [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (0.7, 0.7), (0.7, -0.7), (-0.7, 0.7), (-0.7, -0.7)]
 
@@ -27,6 +28,8 @@ def plot_edges(
     color: str = BLUE,
 ) -> "Axes":
     """Draw a plan as links between two clouds of points in the plane, their width proportional to the mass.
+
+    Both coordinates have the same scale, unless one spans more than ten times as much as the other.
 
     Parameters
     ----------
@@ -61,7 +64,7 @@ def plot_edges(
     """
     rows, cols, mass, (m, n) = entries_of(plan)
     x, y = in_the_plane("X", X, m), in_the_plane("Y", Y, n)
-    weight_x, weight_y = (np.ones(m), np.ones(n)) if weights is None else weights
+    weight_x, weight_y = (np.ones(m), np.ones(n)) if weights is None else _two("weights", weights)
     area_x, area_y = (
         _marker_areas(name, weight, count) for name, weight, count in (("first", weight_x, m), ("second", weight_y, n))
     )
@@ -96,9 +99,18 @@ def plot_edges(
         linewidths=(0.6 * rim_x).tolist(),
         zorder=4,
     )
-    ax.set_aspect("equal")
+    width, height = np.ptp(np.concatenate([x, y]), axis=0)
+    # One scale for both coordinates, unless that would leave a line of one of them.
+    ax.set_aspect("equal" if min(width, height) > max(width, height) / _LONGEST else "auto")
     ax.autoscale_view()
     return ax
+
+
+def _two(name: str, value: Any) -> tuple[Any, Any]:
+    """One thing for each cloud."""
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise TypeError(f"{name} must be a pair of arrays, one for X and one for Y, got {type(value).__name__}")
+    return value[0], value[1]
 
 
 def _marker_areas(side: str, weight: Any, count: int) -> Floats:
@@ -142,7 +154,7 @@ def label_points(points: Any, names: Any, *, ax: "Axes", farthest: float = 10.0,
     >>> [text.get_text() for text in ax.texts][:2]
     ['left', 'right']
     """
-    require_matplotlib()
+    ax = axes_or_new(ax)
     from matplotlib.patheffects import withStroke
 
     ax.figure.canvas.figure.draw_without_rendering()  # settles the layout

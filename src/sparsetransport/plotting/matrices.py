@@ -42,7 +42,7 @@ def plot_plan(plan: Any, *, ax: "Axes | None" = None, color: str = BLUE) -> "Axe
     """
     rows, cols, mass, (m, n) = entries_of(plan)
     ax = axes_or_new(ax)
-    ax.set(xlim=(-0.5, n - 0.5), ylim=(m - 0.5, -0.5), aspect="equal", xlabel="column", ylabel="row")
+    ax.set(aspect="equal", xlabel="column", ylabel="row")
     if max(m, n) <= FEW:
         ax.set_xticks(range(n))
         ax.set_yticks(range(m))
@@ -52,6 +52,8 @@ def plot_plan(plan: Any, *, ax: "Axes | None" = None, color: str = BLUE) -> "Axe
     frame = ax.get_window_extent()
     cell = min(frame.width / n, frame.height / m) * 72.0 / ax.figure.dpi
     widest = float(np.clip(0.9 * cell, 5.0, 22.0))
+    margin = max(0.5, 0.5 * widest / cell)  # of a whole dot, where that is larger than a cell
+    ax.set(xlim=(-margin, n - 1 + margin), ylim=(m - 1 + margin, -margin))
     area = np.maximum(widest**2 * mass / mass.max(initial=1e-300), max(0.2 * widest, 1.2) ** 2)
     ax.scatter(cols, rows, s=area, color=color, linewidths=0)
     return ax
@@ -98,7 +100,7 @@ def plot_alignment(
         ax = plot_plan(plan, ax=ax)
     else:
         ax = axes_or_new(ax)
-        shades = np.zeros((m, n))
+        shades = np.zeros((max(m, 1), max(n, 1)))  # of a sentence without words too
         shades[rows, cols] = mass
         ax.imshow(shades, cmap=cmap, vmin=0.0, vmax=mass.max(initial=1e-300), interpolation="nearest")
     if max(m, n) <= 2 * FEW:
@@ -116,8 +118,8 @@ def plot_alignment(
             "linewidths": float(np.clip(0.12 * side, 0.6, 1.6)),
         }
         ax.scatter(pairs[:, 1], pairs[:, 0], s=side**2, marker="s", label="links given", **marks)
-    every_row, every_col = -(-m // _WORDS), -(-n // _WORDS)
-    size = float(np.clip(240.0 / max(min(m, _WORDS), min(n, _WORDS)), 5.0, 10.0))
+    every_row, every_col = max(-(-m // _WORDS), 1), max(-(-n // _WORDS), 1)
+    size = float(np.clip(240.0 / max(min(m, _WORDS), min(n, _WORDS), 1), 5.0, 10.0))
     ax.set_yticks(range(0, m, every_row), source[::every_row], fontsize=size)
     ax.set_xticks(range(0, n, every_col), target[::every_col], fontsize=size, rotation=90)
     ax.set(xlabel="", ylabel="")

@@ -60,6 +60,8 @@ def plot_path(
     count = len(result._parts.mass)
     logarithmic = min(lowest.min(), result.value) > 0.0 and lowest.max() > 20.0 * lowest.min()
     ax = axes_or_new(ax)
+    from matplotlib.ticker import LogFormatter, MaxNLocator
+
     ax.plot(entries, lowest, color=color, linewidth=1.8, label="objective")
     if bounds > 0:
         sizes = np.unique(np.linspace(count, 0, bounds, endpoint=False).round().astype(int))
@@ -81,10 +83,11 @@ def plot_path(
     if logarithmic:
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
-        from matplotlib.ticker import LogFormatter
-
         ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))
     ax.set(xlabel="entries of the plan", ylabel="objective")
+    places = ax.xaxis.get_major_locator()
+    if isinstance(places, MaxNLocator):  # not so on Axes that the user gave other ticks
+        places.set_params(integer=True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     return ax

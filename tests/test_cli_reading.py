@@ -1,0 +1,147 @@
+"""Files as people have them: decimal commas, lines of Excel's, names that are numbers, names in another order."""
+
+import csv
+
+import pytest
+from typer.testing import CliRunner
+
+from sparsetransport import cli
+from sparsetransport.cli import labelled, reading
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli.app, ["solve", *map(str, arguments)])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def plan_of(answer):
+    """The links of ``--out -``, by name where there are names."""
+    assert answer.exit_code == 0, answer.stderr
+    return list(csv.DictReader(answer.stdout.splitlines()))
+
+
+@pytest.mark.parametrize("header", ["", "x{0}y\n"])
+@pytest.mark.parametrize("sign", [";", "\t"])
+def test_decimal_commas_where_something_else_separates_cells(folder, sign, header):
+    """Also where the first line alone has such commas: it is no header."""
+    for name, rows in (("x.csv", ["0,5 1,5", "2 3", "4 -5e0"]), ("y.csv", ["-,5 1,25e1", "1,000 2,000"])):
+        (folder / name).write_text(header.format(sign) + "\n".join(rows).replace(" ", sign) + "\n")
+    x, y = (reading.read_points(folder / name, "X").points.tolist() for name in ("x.csv", "y.csv"))
+    assert x == [[0.5, 1.5], [2.0, 3.0], [4.0, -5.0]]
+    assert y == [[-0.5, 12.5], [1.0, 2.0]]
+    assert plan_of(invoke("x.csv", "y.csv", "--budget", 2, "--out", "-"))
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"SEP=;"', "sep=|"])
+def test_a_first_line_that_names_the_separator(folder, first):
+    sign = first.strip('"')[-1]
+    (folder / "x.csv").write_text(f"\n{first}\r\nx, m{sign}y\r\n1{sign}2\r\n3{sign}4\r\n", newline="")
+    side = reading.read_points(folder / "x.csv", "X")
+    assert (side.names, side.points.tolist()) == (["x, m", "y"], [[1.0, 2.0], [3.0, 4.0]])
+    (folder / "x.csv").write_text(f"{first}\nx{sign}y\n1{sign}two\n")
+    with pytest.raises(ValueError, match="line 3, column 'y': 'two' is not a number"):
+        reading.read_points(folder / "x.csv", "X")
+
+
+CURE = "is not a number: write numbers like 1234.5"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('"0,5",1\n2,3\n', f"line 1, column 1: '0,5' {CURE} (or 1234,5 where semicolons or tabs separate the cells)"),
+        ('"0,5","1,5"\n2,3\n', f"line 1, column 1: '0,5' {CURE}"),
+        ("10%,20%\n1,2\n", f"line 1, column 1: '10%' {CURE}"),
+        ("x,y\n1,10%\n", f"line 2, column 'y': '10%' {CURE}"),
+        ("1_000,2\n", f"line 1, column 1: '1_000' {CURE}"),
+        ("x;y\n1.234,5;2\n", f"line 2, column 'x': '1.234,5' {CURE}"),
+        ("x;y\n1'234;2\n", f"line 2, column 'x': \"1'234\" {CURE}"),
+        ("x;y\n1,234;2\n3;4\n", "'1,234' is not a number, as it may be 1.234 or 1234: write the one that is meant"),
+        ("x;y\n1,5;2.5\n", "line 2, column 'y': '2.5' has a point, and other cells of the file have a comma before"),
+        ("x\n0,5\n", "line 2: 2 cells where line 1 has 1 (cells are separated by commas, semicolons or tabs)"),
+        ("\nx,y\n1,2\n3\n", "line 4: 1 cells where line 2 has 2"),
+    ],
+)
+def test_numbers_that_are_written_otherwise_are_said_to_be(folder, text, sentence):
+    (folder / "x.csv").write_text(text)
+    answer = invoke("x.csv", "x.csv")
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith("Error: x.csv, line ")
+    assert sentence in answer.stderr
+
+
+def test_names_like_those_of_cells_of_a_sheet_are_names(folder):
+    (folder / "c.csv").write_text("e5;01.05.2024\n0;9\n9;0\n")
+    assert [line["column_label"] for line in plan_of(invoke("--cost-matrix", "c.csv", "--out", "-"))] == [
+        "e5",
+        "01.05.2024",
+    ]
+
+
+@pytest.mark.parametrize("text", ["id,u,v\n7,0,9\n3,9,0\n", "plant,u,v\n2,0,9\n3,9,0\n"])
+def test_numbers_of_rows_among_the_costs(folder, text):
+    """They are costs, with a warning, unless the column is said to have the names."""
+    (folder / "c.csv").write_text(text)
+    title = text.partition(",")[0]
+    answer = invoke("--cost-matrix", "c.csv", "--out", "-")
+    assert answer.stderr == (
+        f"Warning: the column '{title}' of c.csv is read as costs: are these names? --label-column {title}\n"
+    )
+    answer = invoke("--cost-matrix", "c.csv", "--label-column", title, "--unbalanced", 100, "--budget", 2, "--out", "-")
+    names = [row.split(",")[0] for row in text.split()[1:]]
+    assert [(line["row_label"], line["column_label"]) for line in plan_of(answer)] == list(
+        zip(names, "uv", strict=True)
+    )
+    assert answer.stderr == ""
+
+
+@pytest.mark.parametrize("text", ["u,v\n0,9\n9,0\n", "u,v\ninf,9\ninf,0\n", "0,1\n1,0\n", "id\n1\n2\n"])
+def test_costs_without_numbers_of_rows_are_not_warned_of(folder, text):
+    (folder / "c.csv").write_text(text)
+    assert invoke("--cost-matrix", "c.csv", "--budget", 1).stderr == ""
+
+
+@pytest.mark.parametrize("costs", ["u,v\n0,9\n", ",u,v\nr,0,9\n"])
+def test_a_row_of_masses_goes_by_the_names_above_it(folder, costs):
+    (folder / "c.csv").write_text(costs)
+    (folder / "b.csv").write_text("v,u\n100,1\n")
+    (folder / "other.csv").write_text("first,second\n1,100\n")
+    for masses in ("b.csv", "other.csv"):
+        options = ["--cost-matrix", "c.csv", "--b", masses, "--unbalanced", "10,1e4", "--out", "-"]
+        received = {line["column_label"]: float(line["mass"]) for line in plan_of(invoke(*options))}
+        assert received["v"] == pytest.approx(100.0, rel=0.01)
+    (folder / "b.csv").write_text("v,w\n100,1\n")
+    answer = invoke("--cost-matrix", "c.csv", "--b", "b.csv")
+    assert (answer.exit_code, answer.stderr) == (2, "Error: b.csv has no mass for 'u'\n")
+
+
+def test_a_matrix_with_names_is_matched_with_those_of_the_points(folder):
+    (folder / "x.csv").write_text("name,x\nb,0\na,1\n")
+    (folder / "y.csv").write_text("name,x\nv,0\nu,1\n")
+    (folder / "c.csv").write_text(",u,v\na,9,2\nb,9,9\n")
+    options = ["x.csv", "y.csv", "--label-column", "name", "--cost-matrix", "c.csv", "--kernel", "delta"]
+    (link,) = plan_of(invoke(*options, "--budget", 1, "--out", "-"))
+    assert (link["row"], link["column"], link["row_label"], link["column_label"]) == ("1", "0", "a", "v")
+    (folder / "c.csv").write_text(",u,w\na,9,2\nb,9,9\n")
+    answer = invoke(*options)
+    assert (answer.exit_code, answer.stderr) == (2, "Error: c.csv has no column for 'v'\n")
+
+
+def test_tables_with_names_are_read_alike(folder):
+    (folder / "t.csv").write_text("sep=;\nplant;vans;cabs\nLeeds;6,07;-2\nLyon, France;1,500;,5\n")
+    table = labelled.read_labelled(folder / "t.csv", negative=True)
+    assert (table.rows, table.columns) == (["Leeds", "Lyon, France"], ["vans", "cabs"])
+    assert table.values.tolist() == [[6.07, -2.0], [1.5, 0.5]]
+
+
+@pytest.mark.parametrize("cell", ['"6,07"', "10%", "1_000", '"1,234.5"'])
+def test_tables_with_names_refuse_what_is_no_number(folder, cell):
+    (folder / "t.csv").write_text(f"plant,vans\nLeeds,{cell}\n")
+    with pytest.raises(ValueError, match=r"line 2 \(row 'Leeds'\), column 'vans': '.*' is not a number: write numbers"):
+        labelled.read_labelled(folder / "t.csv")
