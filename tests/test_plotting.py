@@ -312,3 +312,11 @@ def test_without_matplotlib_one_sentence_says_how_to_get_it(result, monkeypatch)
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match="pip install matplotlib"):
         plot_plan(result)
+
+
+def test_a_result_knows_what_was_asked_of_it():
+    """Masses need not be given again to see how much of them is in place."""
+    masses = [0.7, 0.1, 0.1, 0.1]
+    result = st.solve(1.0 - np.eye(4), masses, masses, budget=4, unbalanced=1e3)
+    texts = [text.get_text() for text in plot_marginals(result).texts]
+    assert texts == ["rows: 100 % of the mass in place", "columns: 100 % of the mass in place"]

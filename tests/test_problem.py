@@ -199,3 +199,8 @@ def test_numbers_that_overflow_are_refused(scale):
         st.Problem.from_matrices(C, np.full(4, scale / 10), np.full(4, scale / 10))
     with pytest.raises(ValueError, match="rescale"):
         st.Problem.from_matrices(C, np.full(4, scale / 10), np.full(4, scale / 10), unbalanced=1.0)
+
+
+def test_negative_costs_are_part_of_the_scale():
+    """They are all there is where there are no masses."""
+    assert st.Problem.from_matrices(-3.0 * np.ones((2, 2)), np.zeros(2), np.zeros(2), unbalanced=1.0).scale == 3.0

@@ -171,3 +171,13 @@ def _compare_gains(hessian, slope):
             _push(after, hessian, slope, int(candidate))
         assert found[k] == pytest.approx(active_set.gain(after) - active_set.gain(factor), abs=1e-9)
     return found
+
+
+def test_a_gain_that_empties_an_entry_is_solved_for():
+    """The formula without signs would promise forty times as much."""
+    hessian, slope = np.array([[1.0, 0.99], [0.99, 1.0]]), np.array([-0.1, -1.0])
+    factor = active_set.new_factor(2)
+    _push(factor, hessian, slope, 0)
+    spare, gradient = active_set.new_factor(2), np.array([0.99 * 0.1 - 1.0])
+    found = active_set.gains(factor, spare, np.array([[0.99]]), np.ones(1), slope[1:], gradient)
+    assert found[0] == pytest.approx(0.5 - 0.005)

@@ -5,6 +5,8 @@ import oracles
 import pytest
 from cases import TINY_BUDGETS, Forest, instance, no_cycle
 
+import sparsetransport as st
+
 
 @pytest.mark.parametrize("budget", TINY_BUDGETS)
 @pytest.mark.parametrize("reclaim", [True, False])
@@ -51,3 +53,12 @@ def test_omp_asks_a_matroid_of_the_users_own():
         support.append(pair)
         mass = _solve(case, support)
     assert len(support) >= 5
+
+
+def test_ties_go_to_the_first_column_wherever_its_row_is():
+    """Rows are looked at in blocks; the compiled loop sees columns."""
+    C = np.ones((300, 2))
+    C[0, 1] = C[299, 0] = 0.0
+    found = st.maximise(st.Problem.from_matrices(C), 1, st.OMP())
+    assert (found.rows[0], found.cols[0]) == (299, 0)
+    assert st.solve(C, budget=1, polish=False).rows[0] == 299

@@ -109,3 +109,20 @@ def delete(upper: Floats, target: Floats, size: int, position: int, spill: Float
         last = target[j]
         target[j - 1] = cosine * last + sine * carry
         carry = cosine * carry - sine * last
+
+
+@part
+def inverse_diagonal(upper: Floats, size: int, position: int, column: Floats) -> float:
+    """``(H^-1)_tt``: the squared norm of ``L^-1 e_t``, which is left in ``column`` (zero before ``t``, and not set)."""
+    for t in range(position, size):
+        column[t] = 0.0
+    column[position] = 1.0
+    total = 0.0
+    for j in range(position, size):
+        value = column[j] / upper[j, j]
+        column[j] = value
+        total += value * value
+        row, rest = upper[j, j + 1 : size], column[j + 1 : size]
+        for i in range(rest.size):
+            rest[i] -= value * row[i]
+    return total

@@ -12,6 +12,7 @@ import numpy as np
 
 from .._jit import kernel, part, small_part
 from ..geometry._entries import DENSE, Cost, Floats, Gram, Ints, cost_entry, fetch, gram_diagonal, gram_entry, potential
+from ..inner import _cholesky
 from ..inner.active_set import SOLVED, Factor, copy_factor, drop, gain, new_factor, push
 from ..problem import Problem
 
@@ -317,24 +318,8 @@ def forget(group: Group, i: int, j: int) -> None:
 def losses(group: Group, support: Support, weights: Floats, loss: Floats) -> None:
     """Add to ``loss`` what dropping each link alone costs: the sum of ``w x^2 / (2 M_tt)``, with ``M = H^-1``."""
     for k in range(group.members.size):
-        _losses(_factor(group, k), support, weights[group.members[k]], loss)
-
-
-@part
-def _losses(factor: Factor, support: Support, weight: float, loss: Floats) -> None:
-    size, column = factor.size[0], factor.scratch[2]
-    for position in range(size):
-        for t in range(position, size):
-            column[t] = 0.0
-        column[position] = 1.0
-        inverse = 0.0
-        for j in range(position, size):  # M_tt is the squared norm of L^-1 e_t
-            if column[j] == 0.0:
-                continue
-            row = factor.upper[j]
-            value = column[j] / row[j]
-            inverse += value * value
-            for i in range(j + 1, size):
-                column[i] -= value * row[i]
-        k = place(support, factor.label[0, position], factor.label[1, position])
-        loss[k] += weight * factor.mass[position] ** 2 / (2.0 * inverse)
+        factor, weight = _factor(group, k), weights[group.members[k]]
+        for t in range(factor.size[0]):
+            inverse = _cholesky.inverse_diagonal(factor.upper, factor.size[0], t, factor.scratch[2])
+            link = place(support, factor.label[0, t], factor.label[1, t])
+            loss[link] += weight * factor.mass[t] ** 2 / (2.0 * inverse)

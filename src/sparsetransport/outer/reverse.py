@@ -39,23 +39,6 @@ def lower(left: Ints, extra: int, total: int) -> None:
         left[k] -= _LIFT
 
 
-@part
-def inverse_diagonal(upper: Floats, size: int, position: int, column: Floats) -> float:
-    """``(H^-1)_tt``: the squared norm of ``L^-1 e_t``, which is left in ``column`` (zero before ``t``, and not set)."""
-    for t in range(position, size):
-        column[t] = 0.0
-    column[position] = 1.0
-    total = 0.0
-    for j in range(position, size):
-        value = column[j] / upper[j, j]
-        column[j] = value
-        total += value * value
-        row, rest = upper[j, j + 1 : size], column[j + 1 : size]
-        for i in range(rest.size):
-            rest[i] -= value * row[i]
-    return total
-
-
 @kernel
 def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats, limit: float) -> bool:
     """Delete entries, the least missed first, until no capacity is exceeded (True) or ``effort[0]`` passes ``limit``.
@@ -74,7 +57,7 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
             if np.isnan(spread[t]):
                 if effort[0] > limit:
                     return False
-                spread[t] = inverse_diagonal(factor.upper, size, t, column)
+                spread[t] = _cholesky.inverse_diagonal(factor.upper, size, t, column)
                 effort[0] += (size - t) ** 2
             loss = mass[t] * abs(mass[t]) / spread[t]
             if loss < least:
@@ -83,7 +66,7 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
             settle(factor)
             log(data, work, trace)
             return True
-        inverse_diagonal(factor.upper, size, position, column)
+        _cholesky.inverse_diagonal(factor.upper, size, position, column)
         column[:position] = 0.0
         _cholesky.backward(factor.upper, size, column, response)
         pivot = response[position]

@@ -25,7 +25,6 @@ from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
 from .compiled import NEEDS_ROOM, UNBOUNDED, add_and_log, grow, log, start_afresh
-from .reverse import inverse_diagonal
 from .scan import find_row, scan_columns
 from .state import Data, Saved, Trace, Work, copy_plan, couple, diagonal, holds, refresh, slope
 
@@ -75,7 +74,7 @@ def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int,
 def _loss(factor: Factor, inverse: Floats, t: int, effort: Floats) -> float:
     """What dropping the entry costs; ``inverse`` remembers the diagonal of ``H^-1``."""
     if np.isnan(inverse[t]):
-        inverse[t] = inverse_diagonal(factor.upper, factor.size[0], t, factor.scratch[2])
+        inverse[t] = _cholesky.inverse_diagonal(factor.upper, factor.size[0], t, factor.scratch[2])
         effort[0] += 0.5 * (factor.size[0] - t) ** 2
     return float(factor.mass[t] * factor.mass[t] / (2.0 * inverse[t]))
 

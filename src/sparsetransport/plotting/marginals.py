@@ -6,6 +6,7 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
+from ..result import Result
 from ._common import BLACK, BLUE, FEW, axes_or_new, entries_of
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def plot_marginals(plan: Any, a: Any = None, b: Any = None, *, ax: "Axes | None"
     plan : Result, SciPy sparse array, or array of shape (m, n)
         The plan.
     a, b : arrays of shape (m,) and (n,), optional
-        What was asked for; uniform with total one by default, as in `solve`.
+        What was asked for. By default what the result says; for an array, uniform with total one, as in `solve`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     color : str
@@ -44,7 +45,9 @@ def plot_marginals(plan: Any, a: Any = None, b: Any = None, *, ax: "Axes | None"
     ['rows: 75 % of the mass in place', 'columns: 88 % of the mass in place']
     """
     rows, cols, mass, (m, n) = entries_of(plan)
-    asked_a, asked_b = _checks.masses("a", a, m), _checks.masses("b", b, n)
+    known = plan._parts.wanted if isinstance(plan, Result) else (None, None)
+    asked_a = _checks.masses("a", known[0] if a is None else a, m)
+    asked_b = _checks.masses("b", known[1] if b is None else b, n)
     ax = axes_or_new(ax)
     _draw_marginal(ax, asked_a, np.bincount(rows, mass, m).astype(np.float64), "rows", 1.0, color)
     _draw_marginal(ax, asked_b, np.bincount(cols, mass, n).astype(np.float64), "columns", -1.0, color)
