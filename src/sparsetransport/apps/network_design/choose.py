@@ -16,7 +16,7 @@ from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain
 from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
-from .exchange import Choice, exchange_links, is_small
+from .exchange import Choice, exchange_links, in_order, is_small
 
 Ints = NDArray[np.int64]
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
@@ -167,6 +167,12 @@ class _Task(NamedTuple):
         total, wanted = float(self.capacity.sum()), self.demand.sum(axis=1)
         return bool(np.abs(wanted - total).max() > 0.01 * total)
 
+    @property
+    def choice(self) -> Choice:
+        """What links may be exchanged for, and what for."""
+        limits = self.budget.limits(self.rates.shape)
+        return Choice(self.rates, self.capacity, self.demand, self.allowed, limits, len(self.fixed))
+
     def score(self, links: Ints) -> Evaluation:
         """What links earn in the training scenarios."""
         return best_use(links, self.rates, self.capacity, self.demand, self.weights)
@@ -267,6 +273,7 @@ def design(
         earned = task.score(every)
         if polish:
             earned = _exchange(task, earned, [])
+    earned = in_order(earned, task.choice)
     every = earned.links
     return Design(
         every,
@@ -322,8 +329,7 @@ def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evalu
 
     Where that takes no time the exchanges also begin with the other networks that were tried.
     """
-    limits = task.budget.limits(task.rates.shape)
-    choice = Choice(task.rates, task.capacity, task.demand, task.allowed, limits, len(task.fixed))
+    choice = task.choice
     best, seen = earned, set[bytes]()
     for start in [earned, *(tried if is_small(task.rates, task.demand) else [])]:
         key = np.unique(start.links, axis=0).tobytes()
@@ -334,15 +340,7 @@ def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evalu
         score = start if np.array_equal(links, start.links) else task.score(links)
         if score.expected > best.expected * (1.0 + 1e-9 * (start is not earned)):
             best = score
-    return best if best is earned else _by_profit(task, best)
-
-
-def _by_profit(task: _Task, earned: Evaluation) -> Evaluation:
-    """The same network, its links in order of the profit that they carry; fixed ones stay in front."""
-    carried = earned.expected_flows * task.rates[tuple(earned.links.T)]
-    carried[: len(task.fixed)] = np.inf
-    order = np.argsort(-carried, kind="stable")
-    return replace(earned, links=earned.links[order], flows=earned.flows[:, order])
+    return best
 
 
 def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:
