@@ -149,7 +149,7 @@ def _flow(rates: Floats, links: Ints, capacity: Floats, demand: Floats) -> Float
     rows, cols, top, places = links[used, 0], links[used, 1], most[used], np.arange(len(used))
     ends = np.concatenate([rows, len(capacity) + cols]), np.concatenate([places, places])
     parts = np.concatenate([top / capacity[rows], top / demand[cols]])
-    matrix = scipy.sparse.csr_array((parts, ends), shape=(len(capacity) + len(demand), len(used)))
+    matrix: Any = scipy.sparse.csr_array((parts, ends), shape=(len(capacity) + len(demand), len(used)))
     worth = rates[used] / rates[used].max() * (top / top.max())
     answer = linprog(-worth / worth.max(), A_ub=matrix, b_ub=np.ones(matrix.shape[0]), method="highs")
     if answer.x is None:
