@@ -83,8 +83,77 @@ def test_a_picture(folder, ending):
     assert (folder / f"network.{ending}").read_bytes().startswith(start)
 
 
+def test_names_with_dollars_and_signs_that_a_font_lacks(folder):
+    pytest.importorskip("matplotlib")
+    write(folder / "profit.csv", ["plant", *PRODUCTS], ["A$#B$", "$10 {$", "工厂"], PROFIT)
+    write(folder / "supply.csv", ["plant", "capacity"], ["A$#B$", "$10 {$", "工厂"], [[9.0], [10.0], [11.0]])
+    answer = run("--plot", "network.png")
+    assert answer.exit_code == 0, answer.output
+    assert (folder / "network.png").exists()
+    assert answer.stderr.count("Warning") == 1
+    assert "has no 工厂: network.png has boxes for them" in answer.stderr
+
+
+def test_links_stay_when_the_picture_fails(folder, monkeypatch):
+    pytest.importorskip("matplotlib")
+
+    def fail(*_, **__):
+        raise ValueError("no ink")
+
+    monkeypatch.setattr("sparsetransport.cli.design.draw", fail)
+    answer = run("--out", "network.csv", "--plot", "network.png")
+    assert answer.exit_code == 1
+    assert "cannot draw network.png: no ink" in answer.stderr
+    assert "links: network.csv" in answer.stdout
+    assert "this design" in answer.stdout
+    assert 4 <= len(links_of(folder / "network.csv")) <= 6
+    assert sorted(path.name for path in folder.iterdir()) == ["demand.csv", "network.csv", "profit.csv", "supply.csv"]
+
+
+def test_weights_of_scenarios_and_limits_of_each(folder):
+    """Matched by name; the numbers are those of the function."""
+    write(folder / "weights.csv", ["scenario", "weight"], ["high", "low", "mid"], [[7.0], [2.0], [1.0]])
+    write(folder / "plants.csv", ["plant", "most"], ["Lyon", "Leeds", "Porto"], [[3], [1], [2]])
+    write(folder / "products.csv", ["product", "most"], PRODUCTS, [[1], [2], [3], [1]])
+    more = ("--weights", "weights.csv", "--max-per-plant", "plants.csv", "--max-per-product", "products.csv")
+    answer = run(*more, "--out", "network.csv")
+    assert answer.exit_code == 0, answer.output
+    pairs = [(PLANTS.index(row["plant"]), PRODUCTS.index(row["product"])) for row in links_of(folder / "network.csv")]
+    earned = evaluate(pairs, PROFIT, [9.0, 10.0, 11.0], DEMAND, weights=[2.0, 1.0, 7.0])
+    assert f"{earned.expected:.6g}" in answer.stdout
+    assert (np.bincount([i for i, _ in pairs], minlength=3) <= [1, 2, 3]).all()
+    assert (np.bincount([j for _, j in pairs], minlength=4) <= [1, 2, 3, 1]).all()
+    spoil(folder, "plants.csv", "Lyon,3", "Lyon,2.5")
+    answer = run(*more)
+    assert answer.exit_code == 2
+    assert "plants.csv, row 'Lyon': must be a whole number, got 2.5" in answer.stderr
+
+
+def test_fewer_links_than_asked_for_are_explained(folder):
+    answer = run("--max-per-plant", 1, links=6)
+    assert "fewer links: 3 of 6, since no other one that may be built is of use" in answer.stdout
+    never = [f'{plant},"{product}"' for i, plant in enumerate(PLANTS) for j, product in enumerate(PRODUCTS) if i != j]
+    (folder / "never.csv").write_text("\n".join(["plant,product", *never]), encoding="utf-8")
+    assert "fewer links: 3 of 6, since no others may be built" in run("--forbidden", "never.csv").stdout
+    assert "fewer links" not in run(links=5).stdout
+
+
+def test_time_to_compile_is_told_apart(folder, monkeypatch):
+    from contextlib import contextmanager
+
+    @contextmanager
+    def timer(_, callback):
+        yield
+        callback(1e-6)
+
+    run()
+    assert "to compile" not in run().stdout
+    monkeypatch.setattr("sparsetransport.cli.design.install_timer", timer)
+    assert ", and 0 ms to compile, this once" in run().stdout
+
+
 def test_fixed_and_forbidden_links_and_limits(folder):
-    (folder / "old.csv").write_text("plant,product,since\nLyon,1,1999\nLyon,1,2001\n", encoding="utf-8")
+    (folder / "old.csv").write_text("Plant,PRODUCT,since\nLyon,1,1999\nLyon,1,2001\n", encoding="utf-8")
     (folder / "never.csv").write_text('product,plant\n1,Leeds\n"cabs, red",Lyon\n', encoding="utf-8")
     more = ("--fixed", "old.csv", "--forbidden", "never.csv", "--max-per-plant", 2, "--max-per-product", 2)
     answer = run(*more, "--out", "network.csv", links=5)
@@ -203,6 +272,9 @@ def test_bad_links(folder, text, message):
         (("--plot", "network.gif"), "--plot network.gif must end in .png, .pdf or .svg"),
         (("--out", "profit.csv"), "--out profit.csv would overwrite the input"),
         (("--max-per-plant", "0"), "--max-per-plant must be a positive int, got 0"),
+        (("--fixed-free",), "--fixed-free needs --fixed"),
+        (("--max-per-plant", "many.csv"), "cannot read many.csv: No such file or directory"),
+        (("--out", "/proc/network.csv"), "cannot open /proc/network.csv: "),
         (("--held-out", "nothing.csv"), "cannot read nothing.csv: No such file or directory"),
     ],
 )

@@ -213,6 +213,15 @@ def test_alignment_shades_the_mass_and_names_the_words(axes):
     assert axes.collections[0].get_offsets().tolist() == [[0.0, 0.0], [1.0, 1.0]]
 
 
+def test_dollars_in_words_are_no_mathematics(axes):
+    plot_alignment(np.eye(2), ["$5_$", "$a\\frac$"], ["$5-$10", "b"], ax=axes)
+    label_points([[0.5, 0.5]], ["$5_$"], ax=axes)
+    axes.figure.draw_without_rendering()
+    words = [*axes.get_xticklabels(), *axes.get_yticklabels(), *axes.texts]
+    assert [word.get_text() for word in words] == ["$5-$10", "b", "$5_$", "$a\\frac$", "$5_$"]
+    assert not any(word.get_parse_math() for word in words)
+
+
 def test_labels_do_not_overlap_and_those_without_room_are_left_out(axes):
     axes.set(xlim=(0, 1), ylim=(0, 1))
     points = np.full((40, 2), 0.5)

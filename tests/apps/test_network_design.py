@@ -58,6 +58,21 @@ def test_units_do_not_matter(mass, price):
     np.testing.assert_allclose(other.flows, mass * plain.flows, rtol=1e-9, atol=1e-12 * mass)
 
 
+def test_products_may_have_units_far_apart():
+    """Tons and milligrams of a plant: by profit, as far as the capacity goes; and a case with the answer by hand."""
+    found = evaluate(None, [[8.0, 6e-8], [5.0, 3e-8]], [1e8, 1e8], [[2.0, 1e8]]).profits
+    np.testing.assert_allclose(found, 22.0, rtol=1e-8)
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        units = 10.0 ** rng.uniform(0.0, 10.0, 6)
+        rates, demand = rng.uniform(1.0, 9.0, 6) * units, rng.uniform(0.5, 1.5, 6) / units
+        supply, best, left = 0.5 * demand.sum(), 0.0, 0.5 * demand.sum()
+        for j in np.argsort(-rates):
+            best += rates[j] * min(demand[j], left)
+            left -= min(demand[j], left)
+        assert evaluate(None, [rates], [supply], [demand]).expected == pytest.approx(best, rel=1e-6)
+
+
 def test_supply_without_end_does_not_blur_demand():
     assert evaluate([(0, 0)], [[1.0]], [1e300], [[0.5e-7]]).profits == pytest.approx(0.5e-7, rel=1e-12)
 
@@ -218,6 +233,31 @@ def test_the_picture_has_a_line_for_every_link():
     assert any(height == pytest.approx(network.full[0].expected) for height in heights)
 
 
+def test_pictures_take_names_as_they_are():
+    """Dollars are no mathematics, and numbers of names are checked."""
+    pytest.importorskip("matplotlib")
+    profit, supply, demand, _ = market(3, 2, z=2)
+    network = design(profit, supply, demand, 3)
+    figure = draw(network, plants=["A$#B$", "$10 {$", "$5-$10 card"], points=2)
+    figure.draw_without_rendering()
+    texts = {text.get_text(): text for text in figure.axes[0].texts}
+    assert not any(texts[name].get_parse_math() for name in ("A$#B$", "$10 {$", "$5-$10 card"))
+    with pytest.raises(ValueError, match="plants must have one name for each of the 3 plants, got 1"):
+        draw(network, plants=["a"])
+    with pytest.raises(ValueError, match="products must have one name for each of the 2 products, got 3"):
+        draw(network, products=["a", "b", "c"])
+
+
+def test_titles_of_pictures_of_little():
+    pytest.importorskip("matplotlib")
+    left, right = draw(design([[1.0]], [1.0], [[1.0]], 1)).axes
+    assert left.get_title(loc="left").startswith("1 link from 1 plant to 1 product\n")
+    assert right.get_title(loc="left") == "100.0 % of the profit of 1 link"
+    left, right = draw(design([[-1.0, -2.0]], [1.0], [[1.0, 1.0]], 1)).axes
+    assert left.get_title(loc="left").startswith("0 links from 1 plant to 2 products\n")
+    assert right.get_title(loc="left") == "no link that may be built earns anything"
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -319,15 +359,58 @@ def test_no_exchange_of_one_link_earns_more(options, seed):
     assert checked >= 20
 
 
-def test_where_links_were_exchanged_those_that_earn_most_come_first():
+def greedy(links, fixed, profit, supply, demand):
+    """The links, each time the one of the rest that adds most, by linear programs."""
+    order, rest = links[:fixed], links[fixed:]
+    while rest:
+        best = max(rest, key=lambda link: written_out([*order, link], profit, supply, demand, np.ones(len(demand))))
+        order, rest = [*order, best], [link for link in rest if link != best]
+    return order
+
+
+@pytest.mark.parametrize("fixed", [[], [(9, 9), (0, 0)]])
+def test_each_link_adds_most_to_those_before_it(fixed):
     rng = np.random.default_rng(0)
-    profit, demand = rng.random((10, 10)), rng.random((8, 10))
-    network = design(profit, np.full(10, 0.5), demand, 16, fixed=[(9, 9)])
-    plain = design(profit, np.full(10, 0.5), demand, 16, fixed=[(9, 9)], polish=False)
-    assert network.training.expected > plain.training.expected
-    carried = network.training.expected_flows * profit[tuple(network.links.T)]
-    assert network.links[0].tolist() == [9, 9]
-    assert (np.diff(carried[1:]) <= 1e-12).all()
+    profit, demand, supply = rng.random((10, 10)), rng.random((4, 10)), np.full(10, 0.5)
+    network = design(profit, supply, demand, 14, fixed)
+    ours = list(map(tuple, network.links.tolist()))
+    best = greedy(ours, len(fixed), profit, supply, demand)
+    assert ours[: len(fixed)] == fixed
+    for count in range(1, 15):
+        mine, theirs = (written_out(links[:count], profit, supply, demand, np.ones(4)) for links in (ours, best))
+        assert mine == pytest.approx(theirs, rel=1e-9), count
+    np.testing.assert_allclose(network.training.profits, network.evaluate(network.links)[0].profits)
+
+
+def test_many_links_are_nearly_in_that_order(monkeypatch):
+    """Until there is one for each plant; the rest are in order of what they carry."""
+    from sparsetransport.apps.network_design import exchange
+
+    profit, supply, demand, _ = market(z=4)
+    exact = design(profit, supply, demand, 24)
+    monkeypatch.setattr(exchange, "ORDERED", 0)
+    quick = design(profit, supply, demand, 24)
+    assert set(map(tuple, quick.links.tolist())) == set(map(tuple, exact.links.tolist()))
+    for count in (3, 6, 9, 12):
+        mine, theirs = (evaluate(one.links[:count], profit, supply, demand).expected for one in (quick, exact))
+        assert mine == pytest.approx(theirs, rel=0.01)
+    carried = quick.training.expected_flows * profit[tuple(quick.links.T)]
+    assert (np.diff(carried[12:]) <= 1e-12).all()
+    assert (np.diff(carried[:12]) > 1e-12).any()
+
+
+def test_the_comparison_is_with_designs_of_as_many_links():
+    """Which no prefix of a larger design need be."""
+    profit, supply, demand, test = market(z=4)
+    network = design(profit, supply, demand, 24, held_out=test, max_per_plant=3)
+    row = {row.name: row for row in network.comparison}["dedicated"]
+    alone = design(profit, supply, demand, 12, held_out=test, max_per_plant=3)
+    assert row.links == 12
+    assert row.ours == pytest.approx(alone.expected_profit, rel=1e-9)
+    assert row.ours_held_out == pytest.approx(alone.held_out.expected, rel=1e-9)
+    assert row.ours >= row.expected * (1.0 - 1e-9)
+    fixed = design(profit, supply, demand, 1, fixed=np.argwhere(np.eye(12, k=1) + np.eye(12, k=2)), count_fixed=False)
+    assert {row.name: row for row in fixed.comparison}["dedicated"].ours is None
 
 
 def test_small_designs_are_nearly_the_best_of_all():

@@ -129,7 +129,11 @@ def whole_file(path: Path) -> Iterator[Path]:
     with _folder(path.parent):
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            unfinished.touch()  # an error now, not after the work
+            try:
+                unfinished.touch()  # an error now, not after the work
+            except OSError as error:
+                error.filename = str(path)  # what was asked for, not what is beside it for now
+                raise
             yield unfinished
             os.replace(unfinished, path)
         finally:

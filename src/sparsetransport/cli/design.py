@@ -1,13 +1,18 @@
 """``sparsetransport design``."""
 
 import csv
+import re
 import sys
 import time
-from contextlib import ExitStack
+import warnings
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, NamedTuple, TextIO
 
+import numpy as np
 import typer
+from numba.core.event import install_timer
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -15,11 +20,12 @@ from .. import _checks, plotting
 from .._checks import Floats
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
-from .console import Debug, duration, errors, in_background, plain_errors, whole_file
-from .labelled import Labelled, in_order, read_labelled, read_pairs
+from .console import Debug, duration, errors, in_background, plain_errors, say, whole_file
+from .labelled import in_order, read_labelled, read_pairs
 from .reading import either
 from .writing import PICTURES
 
+Ints = NDArray[np.int64]
 INPUT, LINKS, OUTPUT = "Input", "Links", "Output"
 
 
@@ -34,6 +40,7 @@ class Inputs(NamedTuple):
     held_out: Floats | None
     fixed: list[tuple[int, int]]
     forbidden: list[tuple[int, int]]
+    weights: Floats | None
 
 
 def design(
@@ -58,8 +65,18 @@ def design(
     forbidden: Annotated[
         Path | None, typer.Option(help="Links that cannot be built: a file as for --fixed.", rich_help_panel=LINKS)
     ] = None,
-    max_per_plant: Annotated[int | None, typer.Option(help="Links of every plant.", rich_help_panel=LINKS)] = None,
-    max_per_product: Annotated[int | None, typer.Option(help="Links of every product.", rich_help_panel=LINKS)] = None,
+    max_per_plant: Annotated[
+        str | None,
+        typer.Option(help="Links of every plant: a number, or a file as for --supply.", rich_help_panel=LINKS),
+    ] = None,
+    max_per_product: Annotated[
+        str | None,
+        typer.Option(help="Links of every product: a number, or a file as for --supply.", rich_help_panel=LINKS),
+    ] = None,
+    weights: Annotated[
+        Path | None,
+        typer.Option(help="How much scenarios count: a CSV file, one and a number a row.", rich_help_panel=INPUT),
+    ] = None,
     held_out: Annotated[
         Path | None, typer.Option(help="Scenarios to judge by: a file as for --demand.", rich_help_panel=INPUT)
     ] = None,
@@ -73,66 +90,138 @@ def design(
 ) -> None:
     """Which links to build between plants and products, for demand that is known only as scenarios."""
     with plain_errors(debug):
-        given = [path for path in (profit, supply, demand, fixed, forbidden, held_out) if path is not None]
-        _check_outputs(out, plot, given)
-        for name, value in (
-            ("--links", links),
-            ("--max-per-plant", max_per_plant),
-            ("--max-per-product", max_per_product),
-        ):
-            if value is not None:
-                _checks.positive_int(name, value)
-        inputs = _read(profit, supply, demand, held_out, fixed, forbidden)
+        _checks.positive_int("--links", links)
+        if fixed_free and fixed is None:
+            raise ValueError("--fixed-free needs --fixed, the links that are free")
+        limits = _limit("--max-per-plant", max_per_plant), _limit("--max-per-product", max_per_product)
+        files = (profit, supply, demand, fixed, forbidden, held_out, weights, *limits)
+        _check_outputs(out, plot, [path for path in files if isinstance(path, Path)])
+        inputs = _read(profit, supply, demand, held_out, fixed, forbidden, weights)
+        most = _each(limits[0], inputs.plants, profit), _each(limits[1], inputs.products, profit)
         if not fixed_free and len(inputs.fixed) > links:
             raise ValueError(f"--links {links} is fewer than the {len(inputs.fixed)} links of {fixed}")
-        with ExitStack() as files:
-            unfinished, picture = (
-                files.enter_context(whole_file(path)) if path is not None and str(path) != "-" else None
-                for path in (out, plot)
-            )
-            started = time.perf_counter()
-            with errors().status("Choosing links (the first time Numba compiles, which can take a minute)"):
-                network = in_background(
-                    lambda: choose(
-                        inputs.profit,
-                        inputs.supply,
-                        inputs.demand,
-                        links,
-                        inputs.fixed,
-                        inputs.forbidden,
-                        max_per_plant,
-                        max_per_product,
-                        count_fixed=not fixed_free,
-                        held_out=inputs.held_out,
-                    )
-                )
-                seconds = time.perf_counter() - started
-                _ = network.comparison
-            if unfinished is not None:
-                with unfinished.open("w", encoding="utf-8", newline="") as file:
-                    _write(file, network, inputs)
+        with _maybe_file(plot) as picture:
+            with _maybe_file(out) as unfinished:  # ends before the picture begins: no picture is worth the links
+                network, seconds = _design(inputs, links, most, fixed_free)
+                if unfinished is not None:
+                    with unfinished.open("w", encoding="utf-8", newline="") as file:
+                        _write(file, network, inputs)
+            if out is not None and str(out) == "-":
+                _write(sys.stdout, network, inputs)
+            else:
+                _print(network, seconds, links + fixed_free * network.fixed)
+                _tell("links", out)
             if picture is not None and plot is not None:
-                with errors().status("Drawing"):
-                    figure = draw(network, plants=inputs.plants, products=inputs.products)
-                    figure.savefig(picture, format=plot.suffix.lower()[1:])
-        if out is not None and str(out) == "-":
-            _write(sys.stdout, network, inputs)
-        else:
-            _print(network, seconds)
-            for what, path in (("links", out), ("picture", plot)):
-                if path is not None:
-                    Console().print(f"{what}: {path}", soft_wrap=True, highlight=False, markup=False)
+                _draw(picture, plot, network, inputs)
+        if out is None or str(out) != "-":
+            _tell("picture", plot)
+
+
+def _design(
+    inputs: Inputs, links: int, most: tuple[int | Ints | None, int | Ints | None], fixed_free: bool
+) -> tuple[Design, tuple[float, float]]:
+    """The design, and the seconds that it took and that went into compiling."""
+    started, compiled = time.perf_counter(), [0.0]
+    with (
+        errors().status("Choosing links (the first time Numba compiles, which can take a minute)"),
+        install_timer("numba:compile", compiled.append),
+    ):
+        network = in_background(
+            lambda: choose(
+                inputs.profit,
+                inputs.supply,
+                inputs.demand,
+                links,
+                inputs.fixed,
+                inputs.forbidden,
+                *most,
+                count_fixed=not fixed_free,
+                weights=inputs.weights,
+                held_out=inputs.held_out,
+            )
+        )
+        seconds = time.perf_counter() - started
+        _ = network._classic
+    return network, (seconds, compiled[-1])
+
+
+def _draw(picture: Path, plot: Path, network: Design, inputs: Inputs) -> None:
+    """The picture; an error names it, and signs that a font lacks are one warning."""
+    with errors().status("Drawing"), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            figure = draw(network, plants=inputs.plants, products=inputs.products)
+            figure.savefig(picture, format=plot.suffix.lower()[1:])
+        except Exception as error:
+            raise RuntimeError(f"cannot draw {plot}: {error}") from error
+    lacking = [re.match(r"Glyph (\d+) .*missing from font\(s\) (.*)\.$", str(one.message)) for one in caught]
+    signs = "".join(dict.fromkeys(chr(int(found[1])) for found in lacking if found))
+    for found, one in zip(lacking, caught, strict=True):
+        if found is None:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    if signs:
+        font = next(found[2] for found in lacking if found)
+        say(
+            f"Warning: the font {font} has no {signs}: {plot} has boxes for them; a file matplotlibrc in this folder "
+            "with a line font.family: NAME sets another font",
+            "yellow",
+        )
+
+
+def _maybe_file(path: Path | None) -> AbstractContextManager[Path | None]:
+    """A file to write to, if there is one to be."""
+    return nullcontext() if path is None or str(path) == "-" else whole_file(path)
+
+
+def _tell(what: str, path: Path | None) -> None:
+    if path is not None:
+        Console().print(f"{what}: {path}", soft_wrap=True, highlight=False, markup=False)
+
+
+def _limit(option: str, text: str | None) -> int | Path | None:
+    """One number for all, or the file that has one for each."""
+    if text is None:
+        return None
+    try:
+        number = int(text)
+    except ValueError:
+        return Path(text)
+    return _checks.positive_int(option, number)
+
+
+def _each(limit: int | Path | None, names: list[str], profit: Path) -> int | Ints | None:
+    """The numbers of such a file, in the order of the names."""
+    if not isinstance(limit, Path):
+        return limit
+    numbers = _column(limit, names, profit)
+    for name, number in zip(names, numbers.tolist(), strict=True):
+        if number != int(number):
+            raise ValueError(f"{limit}, row {name!r}: must be a whole number, got {number:g}")
+    return numbers.astype(np.int64)
+
+
+def _column(path: Path, names: list[str], of: Path, what: str = "rows") -> Floats:
+    """A number for each of the names."""
+    table = read_labelled(path, what=what)
+    if len(table.columns) != 1:
+        raise ValueError(f"{path} must have one column of numbers, it has {len(table.columns)}")
+    return in_order(table, names, 0, of)[:, 0]
 
 
 def _read(
-    profit: Path, supply: Path, demand: Path, held_out: Path | None, fixed: Path | None, forbidden: Path | None
+    profit: Path,
+    supply: Path,
+    demand: Path,
+    held_out: Path | None,
+    fixed: Path | None,
+    forbidden: Path | None,
+    weights: Path | None,
 ) -> Inputs:
     """Read the files and see that their names go together."""
     profits = read_labelled(profit, negative=True, what="plants")
     plants, products = profits.rows, profits.columns
-    capacity = read_labelled(supply, what="plants")
-    if len(capacity.columns) != 1:
-        raise ValueError(f"{supply} must have one column of numbers, it has {len(capacity.columns)}")
+    capacity = _column(supply, plants, profit, "plants")
+    scenarios = read_labelled(demand, what="scenarios")
     there = {} if fixed is None else read_pairs(fixed, plants, products)
     banned = {} if forbidden is None else read_pairs(forbidden, plants, products)
     for (i, j), line in banned.items():
@@ -145,16 +234,13 @@ def _read(
         plants,
         products,
         profits.values,
-        in_order(capacity, plants, 0, profit)[:, 0],
-        _scenarios(demand, profits),
-        None if held_out is None else _scenarios(held_out, profits),
+        capacity,
+        in_order(scenarios, products, 1, profit),
+        None if held_out is None else in_order(read_labelled(held_out, what="scenarios"), products, 1, profit),
         list(there),
         list(banned),
+        None if weights is None else _column(weights, scenarios.rows, demand, "scenarios"),
     )
-
-
-def _scenarios(path: Path, profits: Labelled) -> Floats:
-    return in_order(read_labelled(path, what="scenarios"), profits.columns, 1, profits.path)
 
 
 def _check_outputs(out: Path | None, plot: Path | None, given: list[Path]) -> None:
@@ -183,7 +269,7 @@ def _write(file: TextIO, network: Design, inputs: Inputs) -> None:
         )
 
 
-def _print(network: Design, seconds: float) -> None:
+def _print(network: Design, seconds: tuple[float, float], asked: int) -> None:
     """What the network earns, beside the classic ones."""
     train, test = network.training, network.held_out
     full, full_test = network.full
@@ -192,7 +278,8 @@ def _print(network: Design, seconds: float) -> None:
     for heading in ("links", "expected profit", "of full", *(("held out", "of full") if test is not None else ())):
         table.add_column(heading, justify="right", no_wrap=True)
     rows = [("this design", len(network.links), train.expected, None if test is None else test.expected)]
-    rows += [(one.name, one.links, one.expected, one.held_out) for one in network.comparison]
+    for name, one, other in network._classic:
+        rows.append((name, len(one.links), one.expected, None if other is None else other.expected))
     for name, count, expected, held in rows:
         cells = [name, f"{count:,}", f"{expected:.6g}", _share(expected, full.expected)]
         if held is not None and full_test is not None:
@@ -208,8 +295,13 @@ def _print(network: Design, seconds: float) -> None:
         f"{100.0 * train.utilisation.min():.1f} % at the least",
         "demand unmet": _range(train.expected_unmet, train.unmet, moved),
         "capacity idle": _range(train.expected_idle, train.idle, moved),
-        "time": duration(seconds),
+        "time": duration(seconds[0] - seconds[1])
+        + (f", and {duration(seconds[1])} to compile, this once" if seconds[1] > 0.0 else ""),
     }
+    if len(network.links) < asked:
+        none_left = len(network.links) == len(full.links)
+        why = "no others may be built" if none_left else "no other one that may be built is of use"
+        lines = {"fewer links": f"{len(network.links):,} of {asked:,}, since {why}"} | lines
     for name, text in lines.items():
         console.print(f"{name}: {text}", highlight=False, soft_wrap=True)
 

@@ -99,14 +99,14 @@ def read_labelled(path: Path, *, negative: bool = False, what: str = "rows") -> 
 def read_pairs(path: Path, plants: Sequence[str], products: Sequence[str]) -> dict[tuple[int, int], int]:
     """Links by name, and the line that each is on first.
 
-    The file has a column ``plant`` and a column ``product``; others are left alone.
+    The file has a column ``plant`` and a column ``product``, in any case; others are left alone.
     """
     cells = read_cells(path)
-    at = []
+    at, titles = [], [title.lower() for title in cells.header]
     for name in ("plant", "product"):
-        if name not in cells.header:
+        if name not in titles:
             raise ValueError(f"{path} must have a column {name!r}, it has {', '.join(map(repr, cells.header))}")
-        at.append(cells.header.index(name))
+        at.append(titles.index(name))
     found: dict[tuple[int, int], int] = {}
     for row in range(len(cells.rows)):
         ends = []

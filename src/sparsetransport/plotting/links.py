@@ -155,6 +155,7 @@ def label_points(points: Any, names: Any, *, ax: "Axes", farthest: float = 10.0,
     ['left', 'right']
     """
     ax = axes_or_new(ax)
+    style = {"parse_math": False} | style
     from matplotlib.patheffects import withStroke
 
     ax.figure.canvas.figure.draw_without_rendering()  # settles the layout

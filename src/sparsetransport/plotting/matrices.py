@@ -120,8 +120,8 @@ def plot_alignment(
         ax.scatter(pairs[:, 1], pairs[:, 0], s=side**2, marker="s", label="links given", **marks)
     every_row, every_col = max(-(-m // _WORDS), 1), max(-(-n // _WORDS), 1)
     size = float(np.clip(240.0 / max(min(m, _WORDS), min(n, _WORDS), 1), 5.0, 10.0))
-    ax.set_yticks(range(0, m, every_row), source[::every_row], fontsize=size)
-    ax.set_xticks(range(0, n, every_col), target[::every_col], fontsize=size, rotation=90)
+    ax.set_yticks(range(0, m, every_row), source[::every_row], fontsize=size, parse_math=False)
+    ax.set_xticks(range(0, n, every_col), target[::every_col], fontsize=size, rotation=90, parse_math=False)
     ax.set(xlabel="", ylabel="")
     ax.tick_params(which="major", length=2)
     return ax

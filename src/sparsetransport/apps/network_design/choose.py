@@ -16,7 +16,7 @@ from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain
 from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
-from .exchange import Choice, exchange_links, is_small
+from .exchange import Choice, exchange_links, in_order, is_small
 
 Ints = NDArray[np.int64]
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
@@ -24,13 +24,13 @@ STRETCH = 2.0  # links that the scenarios have no use for serve the same ones wi
 
 
 class Comparison(NamedTuple):
-    """A network beside ours: its links, what it earns, and what as many of our links earn."""
+    """A network beside ours: its links, what it earns, and what a design with as many links earns."""
 
     name: str
     links: int
     expected: float
     held_out: float | None
-    ours: float | None  # the first so many of our links, on the training scenarios; None: we have fewer
+    ours: float | None  # `design` with so many links; None: there are fewer in ours, or more that are there already
     ours_held_out: float | None
 
 
@@ -41,8 +41,11 @@ class Design:
     Attributes
     ----------
     links : int array of shape (k, 2)
-        Plant and product of every link, in order of choice; those that were there already come first. Where links
-        were exchanged for profit no choice came first, and the ones that carry most of it do.
+        Plant and product of every link, in order of choice: those that were there already come first, then each time
+        the one that adds most expected profit to those before it. Where links times links times scenarios times plants
+        and products exceed five millions, that is so, nearly, for as many as there are plants or products, whatever is
+        more; the rest follow in order of the profit that they carry. The first so many links earn much, but a design
+        of its own for so many can earn more.
     fixed : int
         How many were there already.
     training : Evaluation
@@ -60,12 +63,13 @@ class Design:
     training: Evaluation
     held_out: Evaluation | None
     shared: SharedResult
-    _market: tuple[Floats, Floats, Floats]
+    _task: "_Task"
     _held_out: Floats | None
-    _allowed: NDArray[np.bool_]
+    _polish: bool
+    _n_jobs: int | None
 
     def __repr__(self) -> str:
-        m, n = self._allowed.shape
+        m, n = self._task.rates.shape
         other = "" if self.held_out is None else f", {self.held_out.expected:.4g} held out"
         return f"Design({len(self.links)} of {m}x{n} links, expected profit {self.expected_profit:.4g}{other})"
 
@@ -77,35 +81,43 @@ class Design:
     @cached_property
     def full(self) -> tuple[Evaluation, Evaluation | None]:
         """Full flexibility, every link that is not forbidden: on the training and on the held-out scenarios."""
-        return self.evaluate(np.argwhere(self._allowed))
+        return self.evaluate(np.argwhere(self._task.allowed))
 
     @cached_property
     def comparison(self) -> list[Comparison]:
-        """Full flexibility, the dedicated network and the long chain; computed when it is first asked for."""
-        rows = [self._compare("full flexibility", *self.full)]
+        """Full flexibility, the dedicated network and the long chain, and what designs with as many links earn.
+
+        Computed when it is first asked for, the designs anew, with the same arguments. They keep the links that are
+        there already, which the classic networks need not.
+        """
+        return [self._compare(*row) for row in self._classic]
+
+    @cached_property
+    def _classic(self) -> list[tuple[str, Evaluation, Evaluation | None]]:
+        """Full flexibility, the dedicated network and the long chain."""
+        rates, capacity, demand, weights, allowed = self._task[:5]
+        rows = [("full flexibility", *self.full)]
         for name, classic in (("dedicated", dedicated), ("long chain", long_chain)):
-            links = classic(*self._market, weights=self.training.weights, allowed=self._allowed)
-            rows.append(self._compare(name, *self.evaluate(links)))
+            rows.append((name, *self.evaluate(classic(rates, capacity, demand, weights=weights, allowed=allowed))))
         return rows
 
     def evaluate(self, links: Any) -> tuple[Evaluation, Evaluation | None]:
         """What any other links earn in the training and in the held-out scenarios."""
-        rates, capacity, demand = self._market
-        chosen = pairs("links", links, rates.shape)
-        train = best_use(chosen, rates, capacity, demand, self.training.weights)
-        if self._held_out is None:
-            return train, None
-        return train, best_use(chosen, rates, capacity, self._held_out, scenario_weights(None, len(self._held_out)))
+        chosen = pairs("links", links, self._task.rates.shape)
+        return self._task.score(chosen), self._task.judge(chosen, self._held_out)
 
     def curve(self, points: int = 20) -> tuple[Ints, Floats, Floats | None]:
-        """Expected profit against the number of links: the first so many of ``links``.
+        """Expected profit against the number of links: the first so many of ``links``, as they are built one by one.
+
+        A design of its own for so many links can earn more.
 
         Returns
         -------
         counts, training, held_out
             Numbers of links, and the expected profits of so many.
         """
-        counts = np.unique(np.linspace(max(self.fixed, 1), len(self.links), points).astype(np.int64))
+        first = min(max(self.fixed, 1), len(self.links))
+        counts = np.unique(np.linspace(first, len(self.links), points).astype(np.int64))
         pieces = [self.evaluate(self.links[:count]) for count in counts.tolist()]
         train = np.array([one.expected for one, _ in pieces])
         if self._held_out is None:
@@ -114,16 +126,20 @@ class Design:
 
     def _compare(self, name: str, train: Evaluation, test: Evaluation | None) -> Comparison:
         count = len(train.links)
-        ours: tuple[Evaluation, Evaluation | None] | None = None
-        if count <= len(self.links):
-            ours = self.evaluate(self.links[:count])
+        ours: Design | None = self
+        if count > len(self.links) or count < max(self.fixed, 1):
+            ours = None
+        elif count < len(self.links):
+            budget: Any = Uniform(count) & self._task.budget
+            fewer = self._task._replace(budget=budget, links=count)
+            ours = _designed(fewer, self._held_out, self._polish, self._n_jobs, None)
         return Comparison(
             name,
             count,
             train.expected,
             None if test is None else test.expected,
-            None if ours is None else ours[0].expected,
-            None if ours is None or ours[1] is None else ours[1].expected,
+            None if ours is None else ours.training.expected,
+            None if ours is None or ours.held_out is None else ours.held_out.expected,
         )
 
 
@@ -167,9 +183,21 @@ class _Task(NamedTuple):
         total, wanted = float(self.capacity.sum()), self.demand.sum(axis=1)
         return bool(np.abs(wanted - total).max() > 0.01 * total)
 
+    @property
+    def choice(self) -> Choice:
+        """What links may be exchanged for, and what for."""
+        limits = self.budget.limits(self.rates.shape)
+        return Choice(self.rates, self.capacity, self.demand, self.allowed, limits, len(self.fixed))
+
     def score(self, links: Ints) -> Evaluation:
         """What links earn in the training scenarios."""
         return best_use(links, self.rates, self.capacity, self.demand, self.weights)
+
+    def judge(self, links: Ints, held_out: Floats | None) -> Evaluation | None:
+        """What links earn in other scenarios, if there are any."""
+        if held_out is None:
+            return None
+        return best_use(links, self.rates, self.capacity, held_out, scenario_weights(None, len(held_out)))
 
 
 def design(
@@ -252,11 +280,18 @@ def design(
     )
     test = None if held_out is None else _held_out(held_out, task.demand.shape[1])
     _checks.function("callback", callback)
+    return _designed(task, test, polish, n_jobs, callback)
+
+
+def _designed(
+    task: _Task, held_out: Floats | None, polish: bool, n_jobs: int | None, callback: Callback | None
+) -> Design:
+    """The design for a task that has been checked."""
     told = None if callback is None else _Sticky(callback)
     options: dict[str, Any] = {"weights": task.weights, "n_jobs": n_jobs, "callback": told}
     (chosen, earned, problems), tried = _choose(task, options)
-    polish = polish and not (told and told.stopped)
-    if polish:
+    exchanges = polish and not (told and told.stopped)
+    if exchanges:
         exchanged = solve_shared(problems, task.budget, fixed=task.fixed, start=chosen.links, polish=True, **options)
         score = task.score(exchanged.links)
         if score.expected > earned.expected:
@@ -265,19 +300,11 @@ def design(
     every = _fill(task, earned.links, options)
     if len(every) > len(earned.links):
         earned = task.score(every)
-        if polish:
+        if exchanges:
             earned = _exchange(task, earned, [])
-    every = earned.links
-    return Design(
-        every,
-        len(task.fixed),
-        earned,
-        None if test is None else best_use(every, task.rates, task.capacity, test, scenario_weights(None, len(test))),
-        chosen,
-        (task.rates, task.capacity, task.demand),
-        test,
-        task.allowed,
-    )
+    earned = in_order(earned, task.choice)
+    judged = task.judge(earned.links, held_out)
+    return Design(earned.links, len(task.fixed), earned, judged, chosen, task, held_out, polish, n_jobs)
 
 
 class _Sticky:
@@ -322,8 +349,7 @@ def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evalu
 
     Where that takes no time the exchanges also begin with the other networks that were tried.
     """
-    limits = task.budget.limits(task.rates.shape)
-    choice = Choice(task.rates, task.capacity, task.demand, task.allowed, limits, len(task.fixed))
+    choice = task.choice
     best, seen = earned, set[bytes]()
     for start in [earned, *(tried if is_small(task.rates, task.demand) else [])]:
         key = np.unique(start.links, axis=0).tobytes()
@@ -334,15 +360,7 @@ def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evalu
         score = start if np.array_equal(links, start.links) else task.score(links)
         if score.expected > best.expected * (1.0 + 1e-9 * (start is not earned)):
             best = score
-    return best if best is earned else _by_profit(task, best)
-
-
-def _by_profit(task: _Task, earned: Evaluation) -> Evaluation:
-    """The same network, its links in order of the profit that they carry; fixed ones stay in front."""
-    carried = earned.expected_flows * task.rates[tuple(earned.links.T)]
-    carried[: len(task.fixed)] = np.inf
-    order = np.argsort(-carried, kind="stable")
-    return replace(earned, links=earned.links[order], flows=earned.flows[:, order])
+    return best
 
 
 def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:

@@ -115,11 +115,8 @@ def best_use(links: Ints, rates: Floats, capacity: Floats, demand: Floats, weigh
     m, n, k, z = len(capacity), demand.shape[1], len(links), len(demand)
     flows = np.zeros((z, k))
     if k:
-        rows, cols, places = links[:, 0], links[:, 1], np.arange(k)
-        ends = np.concatenate([rows, m + cols]), np.concatenate([places, places])
-        matrix = scipy.sparse.csr_array((np.ones(2 * k), ends), shape=(m + n, k))
         for s in range(z):
-            flows[s] = _flow(rates[rows, cols], matrix, capacity, demand[s])
+            flows[s] = _flow(rates[links[:, 0], links[:, 1]], links, capacity, demand[s])
     profits = flows @ rates[links[:, 0], links[:, 1]] if k else np.zeros(z)
     sent, received = np.zeros((z, m)), np.zeros((z, n))
     np.add.at(sent.T, links[:, 0], flows.T)
@@ -136,22 +133,29 @@ def best_use(links: Ints, rates: Floats, capacity: Floats, demand: Floats, weigh
     )
 
 
-def _flow(rates: Floats, matrix: Any, capacity: Floats, demand: Floats) -> Floats:
+def _flow(rates: Floats, links: Ints, capacity: Floats, demand: Floats) -> Floats:
     """The best flow over the links in one scenario.
 
-    HiGHS has absolute tolerances, so it is given profits and limits whose largest is one: what no flow can reach is cut
-    off before, and so is what a loss is worth beyond being one.
+    HiGHS has absolute tolerances, so every flow is given as a share of the most that its link can carry, and every
+    profit as one of what the best link earns so: no unit is then too small to be seen.
     """
     from scipy.optimize import linprog
 
-    limits = np.concatenate([np.minimum(capacity, demand.sum()), np.minimum(demand, capacity.sum())])
-    largest, best = float(limits.max()), float(rates.max())
-    if largest <= 0.0 or best <= 0.0:
-        return np.zeros(len(rates))
-    answer = linprog(-np.maximum(rates / best, -1.0), A_ub=matrix, b_ub=limits / largest, method="highs")
+    most = np.minimum(capacity[links[:, 0]], demand[links[:, 1]])
+    used = np.flatnonzero((rates > 0.0) & (most > 0.0))
+    flow = np.zeros(len(rates))
+    if not len(used):
+        return flow
+    rows, cols, top, places = links[used, 0], links[used, 1], most[used], np.arange(len(used))
+    ends = np.concatenate([rows, len(capacity) + cols]), np.concatenate([places, places])
+    parts = np.concatenate([top / capacity[rows], top / demand[cols]])
+    matrix: Any = scipy.sparse.csr_array((parts, ends), shape=(len(capacity) + len(demand), len(used)))
+    worth = rates[used] / rates[used].max() * (top / top.max())
+    answer = linprog(-worth / worth.max(), A_ub=matrix, b_ub=np.ones(matrix.shape[0]), method="highs")
     if answer.x is None:
         raise RuntimeError(f"HiGHS found no best flow: {answer.message}")
-    return np.asarray(largest * np.maximum(answer.x, 0.0), np.float64)
+    flow[used] = top * np.maximum(answer.x, 0.0)
+    return flow
 
 
 def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Floats, Floats]:

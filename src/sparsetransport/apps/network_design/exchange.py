@@ -1,5 +1,6 @@
-"""Exchange single links of a network for others while its expected profit rises."""
+"""Exchange single links of a network for others while its expected profit rises, and put them in order."""
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from ..._checks import Floats
 from ...matroids import Limits
 from .evaluation import Evaluation
-from .rerouting import best_bounds, best_entry, insert, price, withdraw
+from .rerouting import best_bounds, best_entry, gains, insert, price, withdraw
 
 Ints = NDArray[np.int64]
 LEAST = 1e-10  # a rise of the expected profit, as a share of it, that is worth an exchange
@@ -17,6 +18,7 @@ WORK = 3_000  # arcs looked at, for each link and scenario, before the search is
 MOST = 30_000_000  # and in all
 SMALL = 20_000  # plants times products times scenarios up to which this many arcs may be looked at:
 PATIENT = 2_000_000_000
+ORDERED = 5_000_000  # links² times scenarios times nodes up to which what a link adds is found anew in every place
 
 
 def is_small(rates: Floats, demand: Floats) -> bool:
@@ -55,20 +57,85 @@ def exchange_links(earned: Evaluation, choice: Choice) -> Ints:
     return _Search(earned, choice).run()
 
 
+def in_order(earned: Evaluation, choice: Choice) -> Evaluation:
+    """The same network with its links in an order in which the first so many earn much; fixed ones stay in front.
+
+    Each is the one that adds most to those before it, exactly where links and scenarios are few. Where they are many
+    that is so, nearly, until there are as many links as plants or products, whatever is more: then single ones add
+    little without others, and the rest are in order of the profit that they carry.
+    """
+    links, fixed = earned.links, choice.fixed
+    if len(links) == fixed or earned.expected <= 0.0:
+        return earned
+    carried = earned.expected_flows * choice.rates[tuple(links.T)]
+    carried[:fixed] = np.inf
+    order = np.argsort(-carried, kind="stable")
+    order = order[_best_first(replace(earned, links=links[order]), choice)]
+    return replace(earned, links=links[order], flows=earned.flows[:, order])
+
+
+def _best_first(earned: Evaluation, choice: Choice) -> list[int]:
+    """The places of links, each of which adds most to those before it; of those that add the same the first."""
+    (m, n), z, k = choice.rates.shape, len(choice.demand), len(earned.links)
+    rates, market = _scaled(earned, choice)
+    arcs = _arcs(earned.links, rates)
+    arcs[3][:] = False
+    state = np.zeros((z, k)), np.zeros((z, m)), np.zeros((z, n)), np.zeros((z, m + n))  # flows and prices of no links
+    exact = k * k * z * (m + n) <= ORDERED
+    hopes, known = gains(arcs, state, market, np.arange(k)), np.zeros(k, bool)
+    order: list[int] = []
+    for place in range(k if exact else min(max(m, n, choice.fixed), k)):
+        slot = place
+        while place >= choice.fixed:
+            slot = int(hopes.argmax())
+            if known[slot]:
+                break
+            # What a link adds mostly falls as others come: then one that is the best with what it added before is it.
+            again = np.flatnonzero(~arcs[3]) if exact else np.array([slot])
+            hopes[again], known[again] = gains(arcs, state, market, again), True
+        for s in range(z):
+            arcs[3][slot] = False
+            scenario = (*(part[s] for part in state[:3]), market[0][s], market[1][s], float(market[3][s]))
+            insert(arcs, scenario, state[3][s], slot)
+        order.append(slot)
+        hopes[slot], known[:] = -1.0, False
+    return order + np.flatnonzero(~arcs[3]).tolist()
+
+
+def _scaled(earned: Evaluation, choice: Choice) -> tuple[Floats, Any]:
+    """Profits whose largest is one, and capacities, demands, weights and what is no mass, for each scenario."""
+    rates, capacity, demand, allowed = choice[:4]
+    capacities = np.minimum(capacity, demand.sum(axis=1)[:, None])
+    demands = np.minimum(demand, capacity.sum())
+    tiny = DUST * np.maximum(capacities.max(axis=1), demands.max(axis=1))
+    return np.maximum(rates / rates[allowed].max(), -1.0), (capacities, demands, earned.weights, tiny)
+
+
+def _arcs(links: Ints, rates: Floats) -> Any:
+    """Links by plant and by product, all active."""
+    rows, cols = np.ascontiguousarray(links.T)
+    m, n = rates.shape
+    return (
+        rows,
+        cols,
+        rates[rows, cols],
+        np.ones(len(rows), bool),
+        np.searchsorted(np.sort(rows), np.arange(m + 1)),
+        np.argsort(rows, kind="stable"),
+        np.searchsorted(np.sort(cols), np.arange(n + 1)),
+        np.argsort(cols, kind="stable"),
+    )
+
+
 class _Search:
     """A network with the best flow of every scenario, and how much work there is left to do."""
 
     def __init__(self, earned: Evaluation, choice: Choice) -> None:
-        rates, capacity, demand, allowed, self.limits, self.fixed = choice
+        rates, _, demand, allowed, self.limits, self.fixed = choice
         self.links = earned.links.copy()
-        best = float(rates[allowed].max())
-        self.rates = np.maximum(rates / best, -1.0)  # as `evaluate` has them
+        self.rates, self.market = _scaled(earned, choice)
         self.allowed = allowed & (rates > 0.0)
-        capacities = np.minimum(capacity, demand.sum(axis=1)[:, None])
-        demands = np.minimum(demand, capacity.sum())
-        tiny = DUST * np.maximum(capacities.max(axis=1), demands.max(axis=1))
-        self.market = capacities, demands, earned.weights, tiny
-        self.least = LEAST * earned.expected / best
+        self.least = LEAST * earned.expected / float(rates[allowed].max())
         self.left = PATIENT if is_small(rates, demand) else min(WORK * earned.flows.size, MOST)
         self._index()
         self._flow(earned.flows)
@@ -92,21 +159,11 @@ class _Search:
 
     def _index(self) -> None:
         """The links by plant and by product."""
-        rows, cols = np.ascontiguousarray(self.links.T)
         m, n = self.rates.shape
-        self.arcs: Any = (
-            rows,
-            cols,
-            self.rates[rows, cols],
-            np.ones(len(rows), bool),
-            np.searchsorted(np.sort(rows), np.arange(m + 1)),
-            np.argsort(rows, kind="stable"),
-            np.searchsorted(np.sort(cols), np.arange(n + 1)),
-            np.argsort(cols, kind="stable"),
-        )
+        self.arcs = _arcs(self.links, self.rates)
         self.room = (
-            self.limits.rows - np.bincount(rows, minlength=m),
-            self.limits.cols - np.bincount(cols, minlength=n),
+            self.limits.rows - np.bincount(self.links[:, 0], minlength=m),
+            self.limits.cols - np.bincount(self.links[:, 1], minlength=n),
         )
 
     def _flow(self, flows: Floats) -> None:

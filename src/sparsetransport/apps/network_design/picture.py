@@ -44,7 +44,8 @@ def draw(
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    rows = max(network._market[0].shape)
+    _check_names(network, plants, products)
+    rows = max(network._task.rates.shape)
     height = min(max(4.5, 0.19 * min(rows, _NAMES) + 1.4), 13.0)
     figure = Figure(figsize=(11.5, height), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1.0])
@@ -57,7 +58,8 @@ def draw_network(
     ax: "Axes", network: Design, *, plants: Sequence[str] | None = None, products: Sequence[str] | None = None
 ) -> None:
     """Plants left, products right; a link is as wide as the flow that it is expected to carry."""
-    m, n = network._market[0].shape
+    _check_names(network, plants, products)
+    m, n = network._task.rates.shape
     y_left, y_right = _heights(m), _heights(n)
     flows = network.training.expected_flows
     widest = float(flows.max(initial=0.0)) or 1.0
@@ -81,12 +83,13 @@ def draw_network(
         if count > _NAMES:
             continue
         for k in range(count):
-            text = str(k) if names is None else names[k]
-            ax.text(x, heights[k], text, ha=side, va="center", fontsize=float(np.clip(300.0 / count, 5.0, 9.0)))
+            text = str(k if names is None else names[k])
+            size = float(np.clip(300.0 / count, 5.0, 9.0))
+            ax.text(x, heights[k], text, ha=side, va="center", fontsize=size, parse_math=False)
     ax.set(xlim=(-0.35, 1.35) if max(m, n) <= _NAMES else (-0.08, 1.08), ylim=(1.04, -0.04))
     ax.set_axis_off()
     there = f" ({network.fixed} there already, dashed)" if network.fixed else ""
-    title = f"{len(network.links)} links{there} from {m} plants to {n} products"
+    title = f"{_count(len(network.links), 'link')}{there} from {_count(m, 'plant')} to {_count(n, 'product')}"
     ax.set_title(f"{title}\nwidth: expected flow", fontsize=10.5, loc="left")
 
 
@@ -99,13 +102,28 @@ def draw_curve(ax: "Axes", network: Design, *, points: int = 20) -> None:
     if test is not None and test_full is not None:
         ax.plot(counts, test, "s-", color=ORANGE, markersize=4, markerfacecolor="none", label="held-out scenarios")
         ax.axhline(test_full.expected, color=ORANGE, linewidth=1.0, linestyle=":", label="full flexibility, held out")
-    share = 100.0 * train[-1] / train_full.expected if train_full.expected > 0.0 else 100.0
-    ax.set_title(f"{share:.1f} % of the profit of {len(train_full.links):,} links", fontsize=10.5, loc="left")
+    title = "no link that may be built earns anything"
+    if train_full.expected > 0.0:
+        share = 100.0 * train[-1] / train_full.expected
+        title = f"{share:.1f} % of the profit of {_count(len(train_full.links), 'link')}"
+    ax.set_title(title, fontsize=10.5, loc="left")
     ax.set(xlabel="links, in their order", ylabel="expected profit", xlim=(0, None), ylim=(0, None))
     ax.locator_params(axis="x", integer=True)
     ax.grid(color="0.92")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="lower right", frameon=False)
+
+
+def _check_names(network: Design, plants: Sequence[str] | None, products: Sequence[str] | None) -> None:
+    """A name for everything, or none."""
+    shape = network._task.rates.shape
+    for what, names, count in zip(("plants", "products"), (plants, products), shape, strict=True):
+        if names is not None and len(names) != count:
+            raise ValueError(f"{what} must have one name for each of the {count} {what}, got {len(names)}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def _heights(count: int) -> np.ndarray:

@@ -396,3 +396,23 @@ def best_entry(
     if slot >= 0:
         links[3][slot] = True
     return best, work
+
+
+@kernel
+def gains(links: Any, state: Any, market: Any, slots: Any) -> Any:
+    """What each of some inactive links would gain over all scenarios."""
+    links, state, market = borrowed(links), borrowed(state), borrowed(market)
+    flows, used, served, prices = state
+    capacities, demands, weights, tiny = market
+    m, found = used.shape[1], np.zeros(len(slots))
+    flow, sent, received = np.empty(flows.shape[1]), np.empty(m), np.empty(served.shape[1])
+    search = _scratch(m + served.shape[1] + 1)
+    for c in range(len(slots)):
+        i, j, rate = links[0][slots[c]], links[1][slots[c]], links[2][slots[c]]
+        for s in range(len(weights)):
+            if rate - prices[s, i] - prices[s, m + j] > NEAR:
+                flow[:], sent[:], received[:] = flows[s], used[s], served[s]
+                _from_prices(search, prices[s], m)
+                scenario = (flow, sent, received, capacities[s], demands[s], tiny[s])
+                found[c] += weights[s] * _add(links, scenario, search, i, j, rate)[0]
+    return found
