@@ -288,3 +288,11 @@ def test_an_empty_plan_says_why(solve):
     assert solve(np.ones((3, 2)), unbalanced=0.1).status is st.Status.EMPTY
     assert solve(np.ones((3, 2)), unbalanced=0.1, budget=2, gap_tol=1e-3).status is st.Status.EMPTY
     assert solve(np.ones((3, 2)), np.zeros(3), unbalanced=0.1).status is st.Status.OPTIMAL
+
+
+def test_links_are_the_pairs_of_the_plan():
+    """As of a shared result or a design; and they are a start."""
+    result = st.solve(np.random.default_rng(0).random((5, 4)), budget=4)
+    assert result.links.tolist() == [list(pair) for pair in zip(result.rows, result.cols, strict=True)]
+    again = st.solve(np.random.default_rng(0).random((5, 4)), budget=4, start=result.links)
+    assert again.value <= result.value * (1.0 + 1e-12)

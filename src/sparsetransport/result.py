@@ -228,6 +228,11 @@ class Result(Gap):
         return self._give(self._parts.mass.copy())
 
     @property
+    def links(self) -> Any:
+        """Row and column of every entry of the plan, an array of shape (k, 2)."""
+        return self._give(np.column_stack([self._parts.rows, self._parts.cols]))
+
+    @property
     def value(self) -> float:
         """The objective, all terms."""
         return self._parts.value
