@@ -138,7 +138,7 @@ def align_costs(costs: Sequence[Floats], settings: Settings = DEFAULTS, *, n_job
     }
     filled = list(held)
     groups = [filled[first : first + _TOGETHER] for first in range(0, len(filled), _TOGETHER)]
-    with workers(n_jobs) as (_, run):
+    with workers(n_jobs) as run:
         parts = run(partial(_align, settings), [[held[k] for k in group] for group in groups])
         for group, links in zip(groups, parts, strict=True):
             for k, each in zip(group, links, strict=True):
