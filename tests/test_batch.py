@@ -5,6 +5,9 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ from strategies import instances
 
 import sparsetransport as st
 from sparsetransport import batch
+from sparsetransport.batch import chunk
 
 BUDGETS = {
     "none": None,
@@ -263,22 +267,100 @@ def test_results_can_be_pickled():
     assert again.certify().lower_bound == pytest.approx(result.certify().lower_bound)
 
 
+def counted(read):
+    """Problems without end, and which of them were read."""
+    for k in itertools.count():
+        read.append(k)
+        yield np.full((3, 3), 1.0 + k)
+
+
 def test_a_stream_reads_no_further_than_it_must():
     read = []
-
-    def endless():
-        for k in itertools.count():
-            read.append(k)
-            yield np.full((3, 3), 1.0 + k)
-
-    results = st.solve_stream(endless(), budget=2)
+    results = st.solve_stream(counted(read), budget=2)
     firsts = [next(results).value for _ in range(300)]
     assert len(set(firsts)) == 300
     assert len(read) <= 300 + batch.CHUNK
 
 
+def test_workers_read_a_few_chunks_ahead(monkeypatch):
+    """However many results are taken, no more than AHEAD chunks a worker are read beyond them."""
+    monkeypatch.setattr(batch, "CHUNK", 5)
+    read = []
+    results = st.solve_stream(counted(read), budget=2, n_jobs=2)
+    for taken in range(1, 400):
+        next(results)
+        assert len(read) <= taken + 2 * batch.AHEAD * batch.CHUNK
+    results.close()
+
+
+def test_results_come_before_all_is_read_if_they_are_ready():
+    read = []
+    with ThreadPoolExecutor(1) as pool:
+
+        def slow():
+            for k in range(100):
+                read.append(k)
+                yield k
+                pool.submit(int).result()  # the one thread is done with what came before
+
+        assert next(batch._in_threads(pool, 100, str, slow())) == "0"
+    assert len(read) <= 2
+
+
+@pytest.mark.parametrize(("backend", "jobs"), [("threading", 1), ("threading", 2), ("loky", 2), ("multiprocessing", 2)])
+def test_a_source_that_fails_gives_what_came_before(backend, jobs):
+    joblib = pytest.importorskip("joblib")
+
+    def failing():
+        yield from np.random.default_rng(0).random((500, 3, 3))
+        raise OSError("the line is cut")
+
+    got = []
+    with joblib.parallel_config(backend=backend, n_jobs=jobs), pytest.raises(OSError, match="the line is cut"):
+        got.extend(st.solve_stream(failing(), budget=2))
+    for cost, result in zip(np.random.default_rng(0).random((500, 3, 3)), got, strict=True):
+        assert_same(result, st.solve(cost, budget=2))
+
+
+@pytest.mark.filterwarnings("ignore:.*tasks:UserWarning")  # joblib tells what was done for nothing
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_a_stream_may_be_closed_early(backend):
+    """Nothing is read or left running afterwards, and the next batch is an ordinary one."""
+    joblib = pytest.importorskip("joblib")
+    read = []
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        results = st.solve_stream(counted(read), budget=2)
+        next(results)
+        results.close()
+        seen = len(read)
+        for thread in threading.enumerate():
+            if thread.name.startswith("sparsetransport"):
+                thread.join()
+        assert len(st.solve_batch(np.ones((300, 3, 3)), budget=2)) == 300
+    assert len(read) == seen
+
+
+def test_a_worker_stops_when_nobody_wants_the_results():
+    stopped = chunk.Task(2, dict(chunk._DEFAULTS), {"method": "residual"}, chunk.Stop(True))
+    assert chunk.solve_chunk(stopped, (0, [np.ones((3, 3))] * 2)) == [None, None]
+
+
+def test_a_million_workers_are_a_few():
+    pytest.importorskip("joblib")
+    before = threading.active_count()
+    most = 0
+
+    def budget(m, n):
+        nonlocal most
+        most = max(most, threading.active_count() - before)
+        return 2
+
+    assert len(st.solve_batch(np.ones((5000, 2, 2)), budget=budget, n_jobs=10**6)) == 5000
+    assert 1 <= most <= batch.THREADS * (os.cpu_count() or 1)
+
+
 def test_large_problems_make_small_chunks():
-    chunks = list(batch._chunks([np.ones((600, 500))] * 5))
+    chunks = list(batch._chunks([np.ones((600, 500))] * 5, []))
     assert [(first, len(items)) for first, items in chunks] == [(0, 2), (2, 2), (4, 1)]
 
 
@@ -332,6 +414,67 @@ def test_with_record_the_others_finish():
     assert "C must be finite or +inf, got -inf at (0, 0)" in errors[9]
     assert "C must not be empty" in errors[10]
     assert_same(results[5], st.solve(np.ones((3, 3)), budget=2))
+
+
+class Raises:
+    """A matrix that cannot be had."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __array__(self, *_, **__):
+        raise self.error
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(RuntimeError("lost"), "RuntimeError: lost"), (NotImplementedError(), "NotImplementedError")],
+    ids=["words", "none"],
+)
+def test_whatever_goes_wrong_with_a_problem_has_its_index(error, reason, jobs):
+    problems = [np.ones((3, 3)), Raises(error), np.ones((3, 3))]
+    with pytest.raises(st.ProblemError) as caught:
+        st.solve_batch(problems, budget=2, n_jobs=jobs)
+    assert (caught.value.index, caught.value.reason) == (1, reason)
+    good, bad, also = st.solve_batch(problems, budget=2, n_jobs=jobs, on_error="record")
+    assert str(bad) == f"problems[1]: {reason}"
+    assert good.value == also.value
+
+
+def test_an_interrupt_is_no_error_of_a_problem():
+    with pytest.raises(KeyboardInterrupt):
+        st.solve_batch([np.ones((3, 3)), Raises(KeyboardInterrupt())], on_error="record")
+
+
+def test_a_tensor_without_numbers_is_recorded():
+    torch = pytest.importorskip("torch")
+    good, bad = st.solve_batch([np.ones((4, 4)), torch.rand(4, 4, device="meta")], on_error="record", budget=2)
+    assert isinstance(good, st.Result)
+    assert bad.index == 1
+
+
+def test_an_error_of_the_budget_is_one_of_the_problem():
+    def budget(m, n):
+        return {3: 2}[n]
+
+    good, bad = st.solve_batch([np.ones((3, 3)), np.ones((3, 4))], budget=budget, on_error="record")
+    assert good.rows.size == 2
+    assert str(bad) == "problems[1]: KeyError: 4"
+
+
+@pytest.mark.parametrize("make", [tuple, lambda item: st.Problem.from_matrices(*item, unbalanced=2.0)])
+def test_a_warning_turned_into_an_error_is_of_its_problem(make):
+    """The others of its chunk, packed together with it, come out as ever."""
+    ones, huge = (np.ones((4, 5)), np.ones(4), np.ones(5)), (np.ones((4, 5)), np.full(4, 1e308), np.full(5, 1e308))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problems = [make(ones), make(huge), make(ones)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good, bad, also = st.solve_batch(problems, budget=3, on_error="record")
+    assert bad.index == 1
+    assert good.value == also.value == st.solve(*ones, budget=3, unbalanced=good.log["unbalanced"]).value
 
 
 def test_an_objective_without_a_minimum_is_an_error_of_its_problem():

@@ -104,7 +104,12 @@ print(st.solve(small, budget=5).rows.size, flush=True)
 )
 def test_ctrl_c_brings_the_prompt_back(options):
     """An interrupt during a long solve raises KeyboardInterrupt, and the next solve works as if nothing had been."""
-    code = LONG.format(options=options)
+    out, err = interrupted(LONG.format(options=options))
+    assert out.split() == ["interrupted", "5"], err
+
+
+def interrupted(code):
+    """What a program says that gets Ctrl-C a second after it has said that it began."""
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "began\n"
@@ -114,4 +119,41 @@ def test_ctrl_c_brings_the_prompt_back(options):
     finally:
         process.kill()
         process.wait()
+    return out, err
+
+
+MANY = """
+import numpy as np, sparsetransport as st
+from sparsetransport.apps.word_alignment import align_costs
+
+C = np.random.default_rng(0).random((25, 25))
+run = {run}
+run([C])  # compiled from here on
+print("began", flush=True)
+try:
+    while True:
+        run([C] * 2000)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+print(st.solve(C, budget=5).rows.size, flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for a child there")
+@pytest.mark.parametrize(
+    "run",
+    [
+        "lambda costs: st.solve_batch(costs, budget=25)",
+        "lambda costs: st.solve_batch(costs, budget=25, n_jobs=2)",
+        "align_costs",
+        "lambda costs: [st.solve(C, budget=9).certify() for C in costs]",
+        "lambda costs: [st.solve(C, budget=9, inner='apgd', max_iter=9) for C in costs]",
+    ],
+    ids=["batch", "threads", "words", "proof", "apgd"],
+)
+def test_ctrl_c_ends_what_is_many_calls_of_machine_code(run):
+    """The interrupt arrives during a kernel, mostly; it is neither lost nor turned into another error or a crash."""
+    if "n_jobs" in run:
+        pytest.importorskip("joblib")
+    out, err = interrupted(MANY.format(run=run))
     assert out.split() == ["interrupted", "5"], err

@@ -46,7 +46,12 @@ event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
 
 
 def kernel(function: _F) -> _F:
-    """Compile a function that Python calls, on first use."""
+    """Compile a function that Python calls, on first use.
+
+    It returns nothing, numbers or one array; what else comes out it writes into arrays that Python made. A signal that
+    arrived meanwhile is handled while Numba makes Python objects of arrays and named tuples, and Numba looks for the
+    exception only after a single array: with several, Ctrl-C would end in a SystemError, or crash.
+    """
     compiled: _F = numba.njit(**_OPTIONS)(function)
     return compiled
 

@@ -61,8 +61,8 @@ def _whole(problem: Problem, count: int, alpha: Floats, beta: Floats) -> tuple[f
     rows, cols, top = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     for first, block in problem.cost.blocks():
         floor = float(top.min()) if top.size == count else 0.0
-        place, found = _above(block, alpha[first : first + len(block)], beta, floor)
-        i, j = np.divmod(place, block.shape[1])
+        i, j = np.divmod(_above(block, alpha[first : first + len(block)], beta, floor), block.shape[1])
+        found = np.maximum(alpha[i + first] + beta[j] - block[i, j], 0.0)
         rows, cols, top = np.concatenate([rows, i + first]), np.concatenate([cols, j]), np.concatenate([top, found])
         if top.size > count:
             keep = np.argpartition(top, top.size - count)[top.size - count :]
@@ -71,25 +71,22 @@ def _whole(problem: Problem, count: int, alpha: Floats, beta: Floats) -> tuple[f
 
 
 @kernel
-def _above(cost: Floats, alpha: Floats, beta: Floats, floor: float) -> tuple[Ints, Floats]:
-    """Where ``α + β - C`` is above ``floor``, counted row by row, and what it is there."""
-    place, found, size = np.empty(1024, np.int64), np.empty(1024), 0
+def _above(cost: Floats, alpha: Floats, beta: Floats, floor: float) -> Ints:
+    """Where ``α + β - C`` is above ``floor``, counted row by row."""
+    place, size = np.empty(1024, np.int64), 0
     for i in range(cost.shape[0]):
         row, most = cost[i], -np.inf
         for j in range(row.size):  # first whether there is any, which vectorises: mostly there is none
             most = max(most, beta[j] - row[j])
         if not alpha[i] + most > floor:
             continue
-        if size + row.size > found.size:
-            place, found = np.append(place, np.empty_like(place)), np.append(found, np.empty_like(found))
-            if size + row.size > found.size:
-                place, found = np.append(place, np.empty(row.size, np.int64)), np.append(found, np.empty(row.size))
+        if size + row.size > place.size:
+            place = np.append(place, np.empty(max(place.size, row.size), np.int64))
         for j in range(row.size):
-            wish = alpha[i] + beta[j] - row[j]
-            if wish > floor:
-                place[size], found[size] = i * row.size + j, wish
+            if alpha[i] + beta[j] - row[j] > floor:
+                place[size] = i * row.size + j
                 size += 1
-    return place[:size].copy(), found[:size].copy()
+    return place[:size].copy()
 
 
 def _by_line(

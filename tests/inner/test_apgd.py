@@ -26,7 +26,8 @@ def test_the_step_is_short_enough(size):
 def test_it_converges_to_the_solution(size):
     """Run long enough, the iterates reach SciPy's NNLS solution and the residual says so."""
     hessian, slope = _quadratic(size, size)
-    x, residual, used = apgd(hessian, slope, np.zeros(size), 1e-10, 1_000_000)
+    x = np.zeros(size)
+    residual, used = apgd(hessian, slope, x, 1e-10, 1_000_000)
     lower = np.linalg.cholesky(hessian)
     np.testing.assert_allclose(x, nnls(lower.T, -np.linalg.solve(lower, slope))[0], atol=1e-8)
     assert residual <= 1e-10
@@ -55,7 +56,8 @@ def test_a_kernel_with_negative_entries_is_solved_as_the_active_set_does():
 def test_it_stops_at_the_limit_and_says_how_far_it_got():
     """With three iterations allowed, three are used, and the residual is that of the point returned."""
     hessian, slope = _quadratic(0, 20)
-    x, residual, used = apgd(hessian, slope, np.zeros(20), 1e-12, 3)
+    x = np.zeros(20)
+    residual, used = apgd(hessian, slope, x, 1e-12, 3)
     assert used == 3
     assert residual > 1e-12
     assert residual == pytest.approx(kkt_residual(hessian @ x + slope, x), rel=1e-9)
@@ -64,7 +66,8 @@ def test_it_stops_at_the_limit_and_says_how_far_it_got():
 def test_the_optimum_needs_no_iteration():
     """Started at the solution, it stays there."""
     hessian, slope = np.eye(3), np.array([-1.0, 2.0, -3.0])
-    x, residual, used = apgd(hessian, slope, np.array([1.0, 0.0, 3.0]), 1e-12, 100)
+    x = np.array([1.0, 0.0, 3.0])
+    residual, used = apgd(hessian, slope, x, 1e-12, 100)
     assert used == 0
     assert residual == 0.0
     np.testing.assert_array_equal(x, [1.0, 0.0, 3.0])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from .._checks import Floats
-from .._jit import kernel
+from .._jit import kernel, part
 from ..api import solve
 from ..batch import workers
 from ..matroids import Pair, PerColumn, PerRow
@@ -138,7 +138,7 @@ def align_costs(costs: Sequence[Floats], settings: Settings = DEFAULTS, *, n_job
     }
     filled = list(held)
     groups = [filled[first : first + _TOGETHER] for first in range(0, len(filled), _TOGETHER)]
-    with workers(n_jobs) as (_, run):
+    with workers(n_jobs) as run:
         parts = run(partial(_align, settings), [[held[k] for k in group] for group in groups])
         for group, links in zip(groups, parts, strict=True):
             for k, each in zip(group, links, strict=True):
@@ -152,13 +152,14 @@ def _align(settings: Settings, costs: list[Floats]) -> list[Links]:
     flat = np.concatenate([cost.ravel() for cost in costs])
     first = _first_problems(shape, flat, settings.neighbours, settings.unbalanced)
     # no polish: exchanges lower the objective, but do not bring it closer to what people link
-    links = _links(solve_packed(first, False), shape, settings.threshold)
+    links = _links(solve_packed(first, False), settings.threshold)
     if settings.phrases:
         problems = _second_problems(first, links, settings.phrases)
         if problems.owner.size:
-            links = _joined(links, _links(solve_packed(problems.packed, False), problems.packed.size, 0.0), problems)
-    rows, cols, share, ends = _sorted(links)
-    pairs, scores, at = list(zip(rows.tolist(), cols.tolist(), strict=True)), share.tolist(), ends.tolist()
+            links = _joined(links, _links(solve_packed(problems.packed, False), 0.0), problems)
+    _sort(links)
+    pairs, at = list(zip(links.rows.tolist(), links.cols.tolist(), strict=True)), links.ends.tolist()
+    scores = links.share.tolist()
     return [
         (pairs[at[k] : at[k + 1]], scores[at[k] : at[k + 1]]) if done else _align_alone(costs[k], settings)
         for k, done in enumerate(links.done.tolist())
@@ -174,20 +175,25 @@ class _Links(NamedTuple):
     ends: Ints  # (pairs + 1,)
     done: NDArray[np.bool_]  # False: the plan is not finished
 
+    @classmethod
+    def none(cls, room: int, done: NDArray[np.bool_]) -> "_Links":
+        """No links yet, but room for so many."""
+        ends = np.zeros(done.size + 1, np.int64)
+        return cls(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), ends, done)
+
+
+def _links(plans: Plans, threshold: float) -> _Links:
+    """The entries of every plan above a share of its largest one."""
+    links = _Links.none(plans.mass.size, plans.code < UNFINISHED)
+    _pick(plans, threshold, links)
+    return links
+
 
 @kernel
-def _links(plans: Plans, shape: Ints, threshold: float) -> _Links:
-    """The entries of every plan above a share of its largest one."""
-    pairs, room = len(shape), plans.mass.size
-    links = _Links(
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room),
-        np.zeros(pairs + 1, np.int64),
-        plans.code < UNFINISHED,
-    )
+def _pick(plans: Plans, threshold: float, links: _Links) -> None:
+    """Write down the entries above the threshold."""
     at = count = 0
-    for k in range(pairs):
+    for k in range(plans.code.size):
         last = at + plans.sizes[k, 0]
         largest = 0.0
         for t in range(at, last):
@@ -199,29 +205,29 @@ def _links(plans: Plans, shape: Ints, threshold: float) -> _Links:
                 count += 1
         links.ends[k + 1] = count
         at = last
-    return links
 
 
-@kernel
 def _first_problems(shape: Ints, cost: Floats, neighbours: float, weight: float) -> Pack:
     """A mass of one for every word, one link each, and marginal errors that neighbours share."""
-    pairs = len(shape)
-    points, entries = 0, 0
-    for k in range(pairs):
-        for side in range(2):
-            points += shape[k, side]
-            entries += shape[k, side] ** 2 if neighbours > 0.0 and shape[k, side] > 1 else 0
+    pairs, points = len(shape), int(shape.sum())
     packed = Pack(
         np.zeros((pairs, 6), np.int64),
         np.zeros((pairs, 4)),
         cost,
-        np.zeros(entries),
+        np.zeros(int((shape[shape > 1] ** 2).sum()) if neighbours > 0.0 else 0),
         np.ones(points),
         np.empty(points),
         np.ones(points, np.int64),
     )
+    _fill_first(packed, shape, neighbours, weight)
+    return packed
+
+
+@kernel
+def _fill_first(packed: Pack, shape: Ints, neighbours: float, weight: float) -> None:
+    """Sizes, numbers, Gram matrices and what they make of no plan at all."""
     point = at = 0
-    for k in range(pairs):
+    for k in range(len(shape)):
         largest = 0.0
         for side in range(2):
             size = shape[k, side]
@@ -243,7 +249,6 @@ def _first_problems(shape: Ints, cost: Floats, neighbours: float, weight: float)
         packed.size[k, 4] = packed.size[k, 5] = min(shape[k, 0], shape[k, 1]) + 1
         packed.number[k, 0] = packed.number[k, 1] = 2.0 * weight
         packed.number[k, 3] = _TOL * largest
-    return packed
 
 
 class _Second(NamedTuple):
@@ -254,14 +259,37 @@ class _Second(NamedTuple):
     words: Ints
 
 
-@kernel
 def _second_problems(first: Pack, links: _Links, weight: float) -> _Second:
     """A mass of one again for every word that takes part, and errors that nobody shares."""
-    pairs = len(first.size)
-    cost, size, number = np.empty(first.cost.size), np.zeros((pairs, 6), np.int64), np.zeros((pairs, 4))
-    owner, words = np.empty(pairs, np.int64), np.empty(first.mass.size, np.int64)
+    cost, size, number = np.empty_like(first.cost), np.zeros_like(first.size), np.zeros_like(first.number)
+    owner, words = np.empty(len(size), np.int64), np.empty(first.mass.size, np.int64)
+    count, at, point = _fill_second(first, links, weight, cost, size, number, owner, words)
+    packed = Pack(
+        size[:count],
+        number[:count],
+        cost[:at],
+        np.zeros(0),
+        np.ones(point),
+        np.full(point, -2.0 * weight),
+        np.full(point, point),
+    )
+    return _Second(packed, owner[:count], words[:point])
+
+
+@kernel
+def _fill_second(
+    first: Pack,
+    links: _Links,
+    weight: float,
+    cost: Floats,
+    size: Ints,
+    number: Floats,
+    owner: Ints,
+    words: Ints,
+) -> tuple[int, int, int]:
+    """Costs, sizes, numbers, pairs of sentences and words; how many problems, pairs of words and words there are."""
     count = at = point = start = 0
-    for k in range(pairs):
+    for k in range(len(first.size)):
         m, n = first.size[k, 0], first.size[k, 1]
         span = slice(links.ends[k], links.ends[k + 1])
         matrix = first.cost[start : start + m * n].reshape(m, n)
@@ -280,19 +308,10 @@ def _second_problems(first: Pack, links: _Links, weight: float) -> _Second:
         at += held.size
         point += near.size + far.size
         count += 1
-    packed = Pack(
-        size[:count],
-        number[:count],
-        cost[:at],
-        np.zeros(0),
-        np.ones(point),
-        np.full(point, -2.0 * weight),
-        np.full(point, point),
-    )
-    return _Second(packed, owner[:count], words[:point])
+    return count, at, point
 
 
-@kernel
+@part
 def _beside(cost: Floats, rows: Ints, cols: Ints) -> tuple[Floats, Ints, Ints]:
     """What the second plan is made from: costs (p, q) and the words of the p rows and q columns.
 
@@ -324,19 +343,18 @@ def _beside(cost: Floats, rows: Ints, cols: Ints) -> tuple[Floats, Ints, Ints]:
     return held, near, far
 
 
-@kernel
 def _joined(links: _Links, others: _Links, second: _Second) -> _Links:
     """The links of the first plans, and those of the second that are not among them."""
-    room, pairs = links.ends[-1] + others.ends[-1], links.done.size
-    both = _Links(
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room),
-        np.zeros(pairs + 1, np.int64),
-        links.done.copy(),
-    )
+    both = _Links.none(int(links.ends[-1] + others.ends[-1]), links.done.copy())
+    _join(links, others, second, both)
+    return both
+
+
+@kernel
+def _join(links: _Links, others: _Links, second: _Second, both: _Links) -> None:
+    """Write down both."""
     count = point = p = 0
-    for k in range(pairs):
+    for k in range(links.done.size):
         begin = count
         for t in range(links.ends[k], links.ends[k + 1]):
             both.rows[count], both.cols[count], both.share[count] = links.rows[t], links.cols[t], links.share[t]
@@ -356,23 +374,21 @@ def _joined(links: _Links, others: _Links, second: _Second) -> _Links:
             point += near + second.packed.size[p, 1]
             p += 1
         both.ends[k + 1] = count
-    return both
 
 
 @kernel
-def _sorted(links: _Links) -> tuple[Ints, Ints, Floats, Ints]:
-    """Rows, columns and shares in the order of the words, and where each pair of sentences ends."""
-    count = links.ends[-1]
-    rows, cols, share = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+def _sort(links: _Links) -> None:
+    """Put the links of every pair of sentences in the order of the words."""
+    rows, cols, share = links.rows, links.cols, links.share
     for k in range(links.done.size):
         begin, end = links.ends[k], links.ends[k + 1]
         for t in range(begin, end):
+            i, j, size = rows[t], cols[t], share[t]
             place = t  # few links, most of them in order already
-            while place > begin and (rows[place - 1], cols[place - 1]) > (links.rows[t], links.cols[t]):
+            while place > begin and (rows[place - 1], cols[place - 1]) > (i, j):
                 rows[place], cols[place], share[place] = rows[place - 1], cols[place - 1], share[place - 1]
                 place -= 1
-            rows[place], cols[place], share[place] = links.rows[t], links.cols[t], links.share[t]
-    return rows, cols, share, links.ends
+            rows[place], cols[place], share[place] = i, j, size
 
 
 def _align_alone(cost: Floats, settings: Settings) -> Links:

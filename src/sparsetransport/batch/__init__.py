@@ -1,6 +1,8 @@
 """Many problems at once: in threads on this machine, or on a cluster through joblib."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
@@ -11,13 +13,16 @@ import numpy as np
 from .. import _checks
 from ..options import Options
 from ..problem import Problem, weights_of
-from .chunk import Budget, ProblemError, Task, solve_chunk
+from .chunk import Budget, ProblemError, Stop, Task, solve_chunk
 
 __all__ = ["ProblemError", "solve_batch", "solve_stream", "workers"]
 
 CHUNK = 128  # problems that go to a worker together,
 CHUNK_PAIRS = 500_000  # or fewer, where they have more pairs than this together
-AHEAD = 32  # chunks a worker that are read ahead of the results
+AHEAD = 4  # chunks a worker that are read ahead of the results
+THREADS = 4  # a core at the most, however many are asked for
+Run = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
+"""Maps a function over chunks: results in order, each as soon as it is ready, with a few chunks read ahead."""
 
 
 def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:
@@ -30,12 +35,12 @@ def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:
         iterables: ``C`` of shape (N, m, n) alone, or ``zip(C, a, b)``.
     budget : int, Matroid, None or a function, optional
         One for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side has
-        points. It is called once or more for a shape; a ValueError or TypeError of it is one of the problem, any other
-        error ends the batch.
+        points. It is called once or more for a shape; an error of it is one of the problem.
     kernels, unbalanced, reg
         As in `solve`, for costs and masses; a `Problem` has its own, and is refused where these are given too.
     n_jobs : int, optional
-        Threads; -1 for all cores. None: one, or what ``joblib.parallel_config`` says, which may be a cluster.
+        Threads, up to four a core; -1 for all cores. None: one, or what ``joblib.parallel_config`` says, which may be
+        a cluster.
     progress : bool
         Show a bar, if there is a terminal to show it on.
     on_error : {"raise", "record"}
@@ -74,8 +79,8 @@ def solve_stream(
 ) -> Iterator[Any]:
     """Solve problems as they come, and give the results in order as they are ready.
 
-    For more problems than fit in memory: ``problems`` is read only as far ahead as keeps the workers busy. The
-    arguments are those of `solve_batch`.
+    For more problems than fit in memory: ``problems`` is read a few chunks, of 128 problems or fewer, a worker ahead.
+    If it fails, the results of what came before are given first. The arguments are those of `solve_batch`.
 
     Examples
     --------
@@ -95,28 +100,40 @@ def solve_stream(
     weights_of(unbalanced)
     _checks.number("reg", reg, positive=False)
     Options.checked(budget=None if callable(budget) else budget, **options)
-    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options)
+    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options, Stop())
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
 
 
 def _stream(problems: Iterable[Any], task: Task, n_jobs: int | None, progress: bool, strict: bool) -> Iterator[Any]:
-    """Rounds of chunks: the next one is read when the results of the last have been taken."""
+    """Chunks to the workers, and their results one by one."""
     total = len(problems) if isinstance(problems, Sized) else None
-    chunks = _chunks(problems)
-    with workers(n_jobs) as (count, run), _bar(total) if progress else nullcontext(lambda: None) as step:
-        while group := list(islice(chunks, 1 if count == 1 else AHEAD * count)):
-            for part in run(partial(solve_chunk, task), group):
+    failed: list[Exception] = []
+    with workers(n_jobs) as run, _bar(total) if progress else nullcontext(lambda: None) as step:
+        try:
+            for part in run(partial(solve_chunk, task), _chunks(problems, failed)):
                 for result in part:
                     if strict and isinstance(result, ProblemError):
                         raise result
                     step()
                     yield result
+        finally:
+            task.stop.asked = True
+    if failed:
+        raise failed[0]
 
 
-def _chunks(problems: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """Problems in lists of similar work, each with the index of its first."""
+def _chunks(problems: Iterable[Any], failed: list[Exception]) -> Iterator[tuple[int, list[Any]]]:
+    """Problems in lists of similar work, each with the index of its first; an error of the source ends them."""
     first, chunk, pairs = 0, [], 0
-    for item in problems:
+    source = iter(problems)
+    while True:
+        try:
+            item = next(source)
+        except StopIteration:
+            break
+        except Exception as error:  # what came before it is solved before it is raised
+            failed.append(error)
+            break
         if isinstance(item, list) and item and getattr(item[0], "ndim", 1) == 2:
             item = tuple(item)  # costs and masses, not the rows of a matrix
         chunk.append(item)
@@ -129,31 +146,66 @@ def _chunks(problems: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
 
 
 def _pairs(item: Any) -> int:
-    """About how many pairs a problem has; whatever is wrong with it comes out later."""
+    """About how many pairs a problem has."""
     if type(item) is np.ndarray:
         return item.size
     cost = item.cost if isinstance(item, Problem) else item[0] if isinstance(item, tuple) and item else item
     try:
         return int(np.prod(np.shape(cost) if not hasattr(cost, "shape") else tuple(cost.shape)))
-    except ValueError:  # ragged
+    except Exception:  # whatever is wrong with it comes out, with its index, when it is to be solved
         return 1
 
 
 @contextmanager
-def workers(n_jobs: int | None) -> Iterator[tuple[int, Callable[[Any, list[Any]], Iterable[Any]]]]:
-    """How many workers there are, and what maps a function over chunks with them."""
+def workers(n_jobs: int | None) -> Iterator[Run]:
+    """What maps a function over chunks, in threads or on the cluster that joblib was told of."""
     try:
         import joblib
+        from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
     except ImportError:
         if n_jobs not in (None, 1):
             raise ImportError("n_jobs needs joblib: pip install 'sparsetransport[batch]'") from None
-        yield 1, map
+        yield map
         return
-    with joblib.Parallel(n_jobs=n_jobs, prefer="threads") as parallel:
-        yield (
-            joblib.effective_n_jobs(n_jobs),
-            lambda function, chunks: parallel(joblib.delayed(function)(chunk) for chunk in chunks),
-        )
+    backend, usual = get_active_backend(prefer="threads")
+    count = backend.effective_n_jobs(usual if n_jobs is None else n_jobs)
+    if isinstance(backend, SequentialBackend | ThreadingBackend):
+        count = min(count, THREADS * joblib.cpu_count())
+        if count == 1:
+            yield map
+            return
+        pool = ThreadPoolExecutor(count, "sparsetransport")
+        try:
+            yield partial(_in_threads, pool, AHEAD * count)
+        finally:  # without waiting: Ctrl-C should bring the prompt back at once
+            pool.shutdown(wait=False, cancel_futures=True)
+    else:
+        how = "generator" if backend.supports_return_generator else "list"
+        settings: dict[str, Any] = {"return_as": how, "batch_size": 1, "pre_dispatch": "all"}
+        with joblib.Parallel(n_jobs=n_jobs, prefer="threads", **settings) as parallel:
+            yield partial(_in_rounds, parallel, joblib.delayed, AHEAD * count)
+
+
+def _in_threads(
+    pool: ThreadPoolExecutor, ahead: int, function: Callable[[Any], Any], chunks: Iterable[Any]
+) -> Iterator[Any]:
+    """Results by threads: for every chunk that is read, the first of those not given yet, if it is ready."""
+    waiting: deque[Future[Any]] = deque()
+    for chunk in chunks:
+        waiting.append(pool.submit(function, chunk))
+        if len(waiting) >= ahead or waiting[0].done():
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def _in_rounds(
+    parallel: Any, delayed: Any, ahead: int, function: Callable[[Any], Any], chunks: Iterable[Any]
+) -> Iterator[Any]:
+    """Results by joblib, which would read all chunks as fast as workers are done, whether results are taken or not."""
+    source = iter(chunks)
+    while group := list(islice(source, ahead)):
+        yield from parallel(delayed(function)(chunk) for chunk in group)
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """One worker's share of a batch: problems in, results out, with one call of machine code for those that are alike."""
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -35,6 +37,7 @@ def _new_turn() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_turn)
 
+_LOG = logging.getLogger("sparsetransport")
 _DEFAULTS = {"kernels": None, "unbalanced": "auto", "reg": 0.0}
 Budget = int | Matroid | None | Callable[[int, int], int | Matroid | None]
 
@@ -46,8 +49,21 @@ class ProblemError(ValueError):
         super().__init__(index, reason)
         self.index, self.reason = index, reason
 
+    @classmethod
+    def of(cls, index: int, error: Exception) -> "ProblemError":
+        """From what went wrong; the sentences of a ValueError or TypeError need no name before them."""
+        known = isinstance(error, ValueError | TypeError)
+        return cls(index, str(error) if known else f"{type(error).__name__}: {error}".removesuffix(": "))
+
     def __str__(self) -> str:
         return f"problems[{self.index}]: {self.reason}"
+
+
+@dataclass
+class Stop:
+    """Nobody wants the results any more: for threads, since a worker elsewhere has a copy."""
+
+    asked: bool = False
 
 
 class Task(NamedTuple):
@@ -56,6 +72,7 @@ class Task(NamedTuple):
     budget: Budget
     geometry: dict[str, Any]
     options: dict[str, Any]
+    stop: Stop
 
 
 def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | ProblemError]:
@@ -70,8 +87,8 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
         for k, item in enumerate(items):
             try:
                 ready = _ready(k, item, plain, task, budgets)
-            except (TypeError, ValueError) as error:
-                results[k] = ProblemError(first + k, str(error))
+            except Exception as error:
+                results[k] = ProblemError.of(first + k, error)
                 continue
             if ready.limits is None:
                 alone.append(ready)
@@ -79,8 +96,14 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
                 (problems if isinstance(ready.source, Problem) else matrices).append(ready)
     for group in (matrices, problems):
         if group:
-            alone += _together(group, task, results)
+            try:
+                alone += _together(group, task, results)
+            except Exception:  # such as a warning turned into an error: alone, the problem that it is of has an index
+                _LOG.debug("problems could not be solved together", exc_info=True)
+                alone += group
     for ready in alone:
+        if task.stop.asked:
+            break
         results[ready.place] = _alone(task, first, items[ready.place], ready)
     return results
 
@@ -299,5 +322,5 @@ def _alone(task: Task, first: int, item: Any, ready: Asked) -> Result | ProblemE
     options = ready.options._replace(rng=np.random.default_rng(task.options.get("rng")))
     try:
         return _solve(_problem(item, task.geometry)[0], options, ready.give)
-    except (TypeError, ValueError) as error:
-        return ProblemError(first + ready.place, str(error))
+    except Exception as error:
+        return ProblemError.of(first + ready.place, error)

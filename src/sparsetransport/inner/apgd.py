@@ -69,14 +69,13 @@ def kkt_residual(gradient: Floats, x: Floats) -> float:
 
 
 @kernel
-def apgd(hessian: Floats, slope: Floats, start: Floats, tol: float, max_iter: int) -> tuple[Floats, float, int]:
-    """Minimise ``½ x'Hx + f'x`` over ``x >= 0`` with step ``1/L``: ``(x, KKT residual, iterations)``.
+def apgd(hessian: Floats, slope: Floats, x: Floats, tol: float, max_iter: int) -> tuple[float, int]:
+    """Minimise ``½ x'Hx + f'x`` over ``x >= 0`` with step ``1/L``, from ``x`` and in it: KKT residual and iterations.
 
     The gradient is taken at the extrapolated point; being linear, it follows from the gradients at the last two
     iterates, so one product with ``H`` an iteration gives the step and the residual.
     """
     size = slope.size
-    x = start.copy()
     gradient, previous = np.empty(size), np.empty(size)
     _times(hessian, x, gradient)
     gradient += slope
@@ -98,4 +97,4 @@ def apgd(hessian: Floats, slope: Floats, start: Floats, tol: float, max_iter: in
         gradient += slope
         residual = kkt_residual(gradient, x)
         used += 1
-    return x, residual, used
+    return residual, used

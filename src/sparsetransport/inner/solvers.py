@@ -162,7 +162,8 @@ class APGD:
             return Solution(start, 0.0, 0.0, True)
         hessian, slope = self.objective.hessian(rows, cols, rows, cols), self.objective.slope(rows, cols)
         scale = self.objective.scale
-        mass, residual, _ = apgd(hessian, slope, start, self.tol * scale, self.max_iter)
+        mass = start.copy()
+        residual, _ = apgd(hessian, slope, mass, self.tol * scale, self.max_iter)
         change = float(slope @ mass + 0.5 * mass @ hessian @ mass)
         kkt = float(residual) / scale if scale else 0.0
         return Solution(mass, change, kkt, kkt <= self.tol)

@@ -5,7 +5,7 @@ outgrows its room is left unfinished, and the caller solves it alone.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from .reverse import overshoot
 from .state import Data, Saved, Trace, Work, new_saved, new_trace, new_work
 from .swaps import swap_pass
 
+_T = TypeVar("_T", int, Ints)
 LARGE = POOL_FROM  # pairs of a problem that is not for the batch
 CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL (within the budget): the optimum without one; left over
 
@@ -91,7 +92,6 @@ class Look(NamedTuple):
     largest: Floats  # (problems, 2) the largest mass of the two sides
 
 
-@kernel
 def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
     """See whether costs and masses, side by side, are sound, and how large they are."""
     problems = len(shape)
@@ -102,8 +102,15 @@ def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
         np.empty(problems),
         np.zeros((problems, 2)),
     )
+    _look(shape, cost, mass, seen)
+    return seen
+
+
+@kernel
+def _look(shape: Ints, cost: Floats, mass: Floats, seen: Look) -> None:
+    """Fill in what is seen."""
     at = point = 0
-    for k in range(problems):
+    for k in range(len(shape)):
         m, n = shape[k, 0], shape[k, 1]
         matrix = cost[at : at + m * n].reshape(m, n)
         allowed, lowest, total = 0, np.inf, 0.0
@@ -122,12 +129,13 @@ def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
             seen.largest[k, side] = max(seen.largest[k, side], value)
         at += m * n
         point += m + n
-    return seen
 
 
 def solve(packed: Pack, polish: bool) -> Plans:
     """Solve problems that fit, each within its own limits."""
-    plans = _solve(packed, polish)
+    room = packed.size[:, 4]
+    plans = _new_plans(len(room), packed.mass.size, int(room.sum()), int(_steps(room).sum()))
+    _solve(packed, polish, plans)
     entries, steps, departures = plans.sizes.sum(0)
     return plans._replace(
         label=plans.label[:entries].copy(),
@@ -141,12 +149,11 @@ def solve(packed: Pack, polish: bool) -> Plans:
 
 
 @part
-def _steps(room: int) -> int:
+def _steps(room: _T) -> _T:
     """Steps that are written down for a plan with this room; a solve that takes more is left to the caller."""
     return 8 * room + 64
 
 
-@part
 def _new_plans(problems: int, points: int, entries: int, steps: int) -> Plans:
     """Room for what comes out."""
     return Plans(
@@ -173,15 +180,11 @@ def _gram(flat: Floats, first: int, size: int, points: int, weight: float, nothi
 
 
 @kernel
-def _solve(packed: Pack, polish: bool) -> Plans:
+def _solve(packed: Pack, polish: bool, plans: Plans) -> None:
     """Solve all; the arrays of entries and steps have room to spare at their ends."""
-    problems = len(packed.size)
-    entries, steps, widest = 0, 0, 1
+    problems, widest = len(packed.size), 1
     for k in range(problems):
-        entries += packed.size[k, 4]
-        steps += _steps(packed.size[k, 4])
         widest = max(widest, packed.size[k, 0], packed.size[k, 1])
-    plans = _new_plans(problems, packed.mass.size, entries, steps)
     # Numbers come from slots, and False from a comparison, below: constants would be types of their own, and everything
     # that takes them would be compiled twice.
     nothing, slots = np.zeros((0, 0)), np.arange(widest + 1)
@@ -219,7 +222,6 @@ def _solve(packed: Pack, polish: bool) -> Plans:
         cost_at += m * n
         gram_at += side_a * side_a + side_b * side_b
         point += m + n
-    return plans
 
 
 @part
