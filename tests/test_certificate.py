@@ -10,7 +10,7 @@ from strategies import instances, seeds, tiny_budgets, whole_budgets
 import sparsetransport as st
 from sparsetransport import certificate, prover
 from sparsetransport.matroids import no_limits
-from sparsetransport.outer import engine, unbudgeted
+from sparsetransport.outer import engine, run, unbudgeted
 
 
 def _slack(case, value):
@@ -358,7 +358,7 @@ def test_a_coarse_plan_without_a_budget_proves_less_than_an_exact_one():
     case = instance(2, 8, 7, "delta", 0.0, (5.0, 5.0))
     exact, coarse = case.solve(budget=3), case.solve(budget=3)
     judge = coarse._prove.args[0]
-    judge.full = prover.run(judge.problem, no_limits((8, 7)), [], 0.05, polish=False, thorough=False)
+    judge.full = run.run(judge.problem, no_limits((8, 7)), [], 0.05, polish=False, thorough=False)
     assert judge.problem.value(judge.full.rows, judge.full.cols, judge.full.mass) > exact.lower_bound + 1e-6
     assert coarse.lower_bound <= exact.lower_bound + 1e-12
 

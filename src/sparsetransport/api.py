@@ -2,28 +2,27 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _checks, certificate
-from .inner.apgd import kkt_residual
-from .inner.solvers import ActiveSet, UnboundedError
+from .assemble import assemble, on_support
+from .inner.solvers import UnboundedError
 from .matroids import Limits, Matroid, Uniform, counts, limits_of
 from .options import Options, as_pairs
 from .outer.engine import Engine
 from .outer.exchange import exchange
-from .outer.loop import Callback, Outcome, Record, Rule, maximise
+from .outer.loop import Callback, Outcome, Rule, maximise
 from .outer.omp import OMP
+from .outer.run import better, run
 from .problem import Problem, require_problem
-from .prover import PROOF, Prover, better, run
-from .result import Certificate, Parts, Result, Status
+from .prover import PROOF, Prover
+from .result import Certificate, Result, Status
 
 Ints = NDArray[np.int64]
 _ALL_THE_SAME = 1e-8  # of a relative gap: what rounding may leave of the optimum's
-_SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
@@ -134,7 +133,7 @@ def solve(
         max_iter=max_iter,
     )
     problem = Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
-    return _solve(problem, options, _checks.same_kind(C, a, b))
+    return solve_checked(problem, options, _checks.same_kind(C, a, b))
 
 
 def solve_sample(
@@ -200,7 +199,7 @@ def solve_sample(
         reg=reg,
         lazy=lazy,
     )
-    return _solve(problem, checked, _checks.same_kind(X, Y, a, b))
+    return solve_checked(problem, checked, _checks.same_kind(X, Y, a, b))
 
 
 def solve_problem(problem: Problem, **options: Any) -> Result:
@@ -214,10 +213,10 @@ def solve_problem(problem: Problem, **options: Any) -> Result:
     array([0, 1])
     """
     require_problem(problem, "call solve for an array of costs")
-    return _solve(problem, Options.checked(**options), _checks.as_numpy)
+    return solve_checked(problem, Options.checked(**options), _checks.as_numpy)
 
 
-def _solve(problem: Problem, options: Options, give: Any) -> Result:
+def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
     """Choose the way, go it, and wrap up what comes out."""
     matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
     limits = limits_of(matroid, problem.shape)
@@ -254,7 +253,7 @@ def _solve(problem: Problem, options: Options, give: Any) -> Result:
     prover = Prover(problem, limits, tol)
     if options.compiled and outcome.status is Status.OPTIMAL and tol <= PROOF:
         prover.full = outcome
-    result = _result(outcome, prover, give)
+    result = assemble(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
         result = _close_gap(result, outcome, prover, options)
     return result
@@ -326,7 +325,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
         engine.polish(thorough=True)
         before, outcome = outcome, better(prover.problem, outcome, engine.outcome())
         if outcome is not before:
-            result = _result(outcome, prover, result._give)
+            result = assemble(outcome, prover, result._give)
             result._proofs[True] = replace(proof, value=result.value)  # a bound is one for all plans
         if engine.stopped:
             return replace(result, status=Status.STOPPED)
@@ -358,55 +357,6 @@ def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate)
             return
 
 
-def _result(outcome: Outcome, prover: Prover, give: Any) -> Result:
-    """An outcome as users see it: entries with mass only."""
-    problem = prover.problem
-    kept = outcome.mass > 0.0
-    rows, cols, mass = outcome.rows[kept], outcome.cols[kept], outcome.mass[kept]
-    r, c = problem.fields(rows, cols, mass)
-    marginals = problem.marginals(rows, cols, mass)
-    linear = float(problem.cost.entries(rows, cols) @ mass)
-    missed = 0.5 * float(r @ (marginals[0] - problem.a) + c @ (marginals[1] - problem.b))
-    value = linear + missed + 0.5 * problem.reg * float(mass @ mass)
-    wanted = problem.a, problem.b
-    parts = Parts(
-        rows, cols, mass, problem.shape, value, linear, wanted, marginals, (-r, -c), problem.points, problem.constant
-    )
-    gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
-    residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
-    status = outcome.status.said_of(parts, problem.cost.has_pairs)
-    converged = outcome.converged and residual <= max(_SMALL_RESIDUAL, prover.tol)
-    if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
-        _checks.warn(
-            f"the inner solver stopped at a relative KKT residual of {residual:.2g}: raise max_iter or tol",
-            _checks.ConvergenceWarning,
-        )
-
-    return Result(
-        status,
-        converged,
-        residual,
-        outcome.record.path(outcome.start, partial(_restricted, prover, give)),
-        {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg},
-        parts,
-        give,
-        partial(_proof, prover, parts, give),
-    )
-
-
-def _proof(prover: Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
-    """A certificate with the user's kind of arrays."""
-    proof = prover(parts, tight)
-    arrays = {name: give(getattr(proof, name)) for name in ("potential_a", "potential_b", "u", "v")}
-    return replace(proof, **arrays)
-
-
-def _restricted(prover: Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:
-    """The exact plan on a support, compared with all others within the budget of at most so many entries."""
-    limits = prover.limits._replace(total=min(prover.limits.total, max(entries, 1)))
-    return _on_support(prover.problem, rows, cols, limits, give)
-
-
 def solve_support(problem: Problem, pairs: Any) -> Result:
     """Solve for the masses on links that are given.
 
@@ -434,11 +384,4 @@ def solve_support(problem: Problem, pairs: Any) -> Result:
     _checks.inside("pairs", links, problem.shape)
     support = np.array(links, np.int64).reshape(-1, 2)
     limits = Uniform(max(len(support), 1)).limits(problem.shape)
-    return _on_support(problem, support[:, 0], support[:, 1], limits, _checks.as_numpy)
-
-
-def _on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: Any) -> Result:
-    """The exact solution on a support, as a result within the limits."""
-    solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
-    outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
-    return _result(outcome, Prover(problem, limits, 1e-13), give)
+    return on_support(problem, support[:, 0], support[:, 1], limits, _checks.as_numpy)

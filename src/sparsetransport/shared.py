@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats
-from .api import _result, warn_of_rounding
+from .api import warn_of_rounding
+from .assemble import assemble
 from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits
 from .options import as_pairs
 from .outer.loop import Callback, Outcome, Record, as_arrays
@@ -84,7 +85,7 @@ class SharedResult(Gap):
     def plans(self) -> list[Result]:
         """The plan of every scenario as a `Result` of its own, with the links that have mass in it."""
         return [
-            _result(
+            assemble(
                 Outcome(self.links[:, 0], self.links[:, 1], mass, self.status, (), Record(), True),
                 prover,
                 _checks.as_numpy,

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 from cases import KERNELS, instance, support
 
-from sparsetransport import prover
-from sparsetransport.outer import unbudgeted
+from sparsetransport.outer import run, unbudgeted
 
 
 @pytest.fixture
 def short(monkeypatch):
     """Grow to a few entries only, and jump from there."""
-    monkeypatch.setattr(prover, "_GROWN_UP_TO", (5, 0))
+    monkeypatch.setattr(run, "GROWN_UP_TO", (5, 0))
 
 
 @pytest.mark.parametrize("weights", [(5.0, 5.0), (0.3, 40.0)])
@@ -21,7 +20,7 @@ def test_the_jump_ends_where_growing_would(kernel, reg, weights, monkeypatch):
     """The plan, its value and its proof are those of adding pair after pair."""
     case = instance(3, 14, 11, kernel, reg, weights)
     grown = case.solve()
-    monkeypatch.setattr(prover, "_GROWN_UP_TO", (5, 0))
+    monkeypatch.setattr(run, "GROWN_UP_TO", (5, 0))
     jumped = case.solve()
     assert grown.rows.size > 5
     assert support(jumped) == support(grown)

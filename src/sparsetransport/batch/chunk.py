@@ -12,7 +12,8 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
-from ..api import _SMALL_RESIDUAL, ROUNDING, _solve
+from ..api import ROUNDING, solve_checked
+from ..assemble import SMALL_RESIDUAL
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
 from ..matroids import Limits, Matroid, limits_of
@@ -227,7 +228,7 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
     plans = batch.solve(packed, options.polish)
     with _TURN:
         solved = Solved.of(plans, packed, scale, empty)
-        finished = (plans.code != batch.UNFINISHED) & (solved.kkt <= max(_SMALL_RESIDUAL, options.tol))
+        finished = (plans.code != batch.UNFINISHED) & (solved.kkt <= max(SMALL_RESIDUAL, options.tol))
         finished &= np.isfinite(plans.number).all(1)
         finished &= (scale * ROUNDING <= mean) | (mean == 0.0)  # solved alone there will be a warning
         for k, (ready, done) in enumerate(zip(group, finished.tolist(), strict=True)):
@@ -321,6 +322,6 @@ def _alone(task: Task, first: int, item: Any, ready: Asked) -> Result | ProblemE
     """One problem by the ordinary way, with random numbers of its own."""
     options = ready.options._replace(rng=np.random.default_rng(task.options.get("rng")))
     try:
-        return _solve(_problem(item, task.geometry)[0], options, ready.give)
+        return solve_checked(_problem(item, task.geometry)[0], options, ready.give)
     except Exception as error:
         return ProblemError.of(first + ready.place, error)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
-from ..api import _proof, _restricted
+from ..assemble import proof_of, restricted
 from ..geometry.matrices import Cost, Gram
 from ..matroids import Limits
 from ..options import Options
@@ -144,7 +144,7 @@ class Later(Result):
             plans.gone[departures],
             plans.gone_until[steps],
             (),
-            partial(_restricted, self._prover, self._give),
+            partial(restricted, self._prover, self._give),
         )
 
     @cached_property
@@ -175,7 +175,7 @@ class Later(Result):
 
     @cached_property
     def _prove(self) -> Any:
-        return partial(_proof, self._prover, self._parts, self._give)
+        return partial(proof_of, self._prover, self._parts, self._give)
 
     @cached_property
     def _proofs(self) -> dict[bool, Certificate]:

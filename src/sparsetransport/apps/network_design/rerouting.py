@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._checks import Floats
 from ..._jit import borrowed, kernel, part, small_part
 
 NEAR = 1e-12  # costs, in units of the largest profit, that count as the same
@@ -317,7 +318,7 @@ def _bounds(market: Any, low: Any, high: Any, candidates: Any, room: Any) -> Any
 
 
 @kernel
-def best_bounds(market: Any, low: Any, high: Any, candidates: Any) -> Any:
+def best_bounds(market: Any, low: Any, high: Any, candidates: Any) -> Floats:
     """What candidates may gain at most on top of all links, limits aside."""
     everywhere = np.ones(market[0].shape[1], np.int64), np.ones(market[1].shape[1], np.int64)
     return _bounds(borrowed(market), low, high, borrowed(candidates), everywhere)
