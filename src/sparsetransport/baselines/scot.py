@@ -38,7 +38,7 @@ def scot(problem: Problem, k: int, reg: float, *, max_iter: int = 5000) -> Resul
     Returns
     -------
     Result
-        ``log["marginal_error"]`` is what the row sums miss, as a share of the total (where k is below the number of rows).
+        ``log["marginal_error"]`` is what the row sums miss, as a share of the total.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def route(
     N: tl.constexpr,
     M: tl.constexpr,
 ):
-    """Prices and top k of `assignment`, in one program, and repair by single tokens; see there for what each line does."""
+    """Prices and top k of `assignment` and repair by single tokens, in one program; see there for what lines do."""
     big: tl.constexpr = 1e30
     rows, cols = tl.arange(0, N), tl.arange(0, M)
     inside = (rows[:, None] < n) & (cols[None, :] < m)
@@ -67,7 +67,7 @@ def route(
         taken = tl.where(here & inside, 1.0, taken)
         work = tl.where(here, -big, work)
 
-    # Moves of a round do not hinder one another: an expert that gains and loses at once only gets closer to where it was.
+    # Moves of a round do not hinder one another: an expert that gains and loses at once gets closer to where it was.
     left, stage = tl.full((), 0, tl.int32) + rounds, tl.full((), 0, tl.int32)
     while (left > 0) & (stage <= STAGES):
         present = tl.load(weights_at + stage, mask=stage < STAGES, other=0.0) + tl.where(stage < STAGES, 0.0, weight)

@@ -183,9 +183,7 @@ def _repaired(
     excess = share @ taken.to(values.dtype) - a
     # The worst of a token's own experts, at present prices, is the one to leave; the best of the others to enter.
     price = values - weight * excess
-    ends = torch.stack(
-        [price.masked_fill(~taken, torch.inf).argmin(1), price.masked_fill(taken, -torch.inf).argmax(1)]
-    )
+    ends = torch.stack([price.masked_fill(~taken, torch.inf).argmin(1), price.masked_fill(taken, -torch.inf).argmax(1)])
     left, entered = values.T.gather(0, ends)
     above = excess[ends]
     loss, room = left - entered, above[0] - above[1] - share  # apart: a large weight would round the values away

@@ -227,8 +227,8 @@ def _ridge(gram: Tensor) -> Tensor:
     if size * rounding > _LARGEST_RIDGE:
         name = str(gram.dtype).removeprefix("torch.")
         _checks.warn(
-            f"a Gram matrix of {size} points in {name} gets a ridge of {size * rounding:.2g} times its diagonal for its "
-            "rounding, which changes the problem: make it in float32 at least"
+            f"a Gram matrix of {size} points in {name} gets a ridge of {size * rounding:.2g} times its diagonal for "
+            "its rounding, which changes the problem: make it in float32 at least"
         )
     scale = gram.detach().diagonal(dim1=-2, dim2=-1).amax(-1).to("cpu", torch.float64)
     return size * rounding * scale[..., None, None] * torch.eye(size, dtype=torch.float64)

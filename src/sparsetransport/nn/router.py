@@ -47,8 +47,8 @@ class Router(torch.nn.Module):
     noise_scale : float
         Times this.
     check : bool
-        Look for logits that are not finite in single precision, which routers work in. It waits for the device, as sending tokens to experts does anyway, and
-        breaks the graph of ``torch.compile``.
+        Look for logits that are not finite in single precision, which routers work in. It waits for the device, as
+        sending tokens to experts does anyway, and breaks the graph of ``torch.compile``.
     """
 
     def __init__(
