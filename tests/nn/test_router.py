@@ -440,13 +440,6 @@ def test_a_plan_needs_tokens():
         nn.SparseTransportRouter(M, kernel=st.Delta()).plan(torch.zeros(0, M))
 
 
-def test_more_steps_make_a_sure_gate_no_worse():
-    logits = 8.0 * torch.randn(256, 16, generator=torch.Generator().manual_seed(1)) + torch.linspace(0.0, 16.0, 16)
-    for steps in ({}, {"price_steps": 600}, {"repair_rounds": 200}):
-        load = nn.SparseTransportRouter(16, 2, kernel=st.Delta(), unbalanced=10.0, **steps)(logits).load
-        assert load.tolist() == [32] * 16
-
-
 def test_logits_beyond_single_precision_are_refused():
     logits = torch.zeros(5, M, dtype=torch.float64)
     logits[2, 1] = 1e39

@@ -1,5 +1,6 @@
 """Routers for mixtures of experts: gate logits in, experts and combine weights out."""
 
+import math
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -103,8 +104,9 @@ class Router(torch.nn.Module):
             finite = torch.isfinite(flat.detach().float())  # what routers look at; float64 goes further
             if not bool(finite.all()):
                 token, expert = torch.nonzero(~finite)[0].tolist()
-                value = f"{flat[token, expert].item()} at token {token}, expert {expert}"
-                raise ValueError(f"logits must be finite in single precision, got {value}")
+                value = flat[token, expert].item()
+                rule = "finite in single precision" if math.isfinite(value) else "finite"
+                raise ValueError(f"logits must be {rule}, got {value} at token {token}, expert {expert}")
         return flat
 
     def _features(self, features: Tensor, logits: Tensor) -> Tensor:
