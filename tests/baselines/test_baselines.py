@@ -53,6 +53,20 @@ def test_the_value_is_our_objective_and_the_bound_holds(name):
     assert result.certify().lower_bound <= result.value + 1e-9
 
 
+def test_scot_does_not_call_a_plan_without_its_row_sums_converged():
+    """Costs that leave no doubt: whole rows go without, and POT's solver stops content."""
+    logits = 200.0 * np.random.default_rng(0).standard_normal((200, 6)) + 50.0 * np.arange(6)
+    gate = np.exp(logits - logits.max(axis=1, keepdims=True))
+    cost = -(gate / gate.sum(axis=1, keepdims=True)).T
+    result = baselines.scot(st.Problem.from_matrices(cost, np.full(6, 200 / 6), np.ones(200)), 1, 1.0)
+    missed = np.abs(result.plan.sum(axis=1) - 200 / 6).sum() / 200
+    assert missed > 0.1
+    assert not result.converged
+    assert result.log["marginal_error"] == pytest.approx(missed)
+    mild = -np.random.default_rng(0).random((4, 120))
+    assert baselines.scot(st.Problem.from_matrices(mild, np.full(4, 30.0), np.ones(120)), 2, 0.1).converged
+
+
 @pytest.mark.parametrize("name", ["exact_ot", "entropic_ot", "ssot", "partial_ot", "kl_uot", "entropic_partial_ot"])
 def test_points_without_mass_get_none(name):
     """Zero masses are fine, and nothing is sent from or to there."""

@@ -83,21 +83,76 @@ def test_all_experts_where_k_is_their_number():
     assert (found.experts.sort(1).values == torch.arange(3)).all()
 
 
+def sure_tokens(n=1024, m=16, scale=20.0, skew=100.0, seed=1):
+    """Values of a gate that is sure of itself, and of some experts far more often than of others."""
+    draw = torch.randn(n, m, generator=torch.Generator().manual_seed(seed))
+    probabilities = (scale * draw + torch.linspace(0.0, skew, m)).softmax(1)
+    return probabilities / probabilities.max()
+
+
+def entries_value(values, a, b, experts, weight):
+    """The objective with a mass of b / k for every entry, which is what the experts are chosen by."""
+    k = experts.shape[1]
+    load = (b / k) @ torch.zeros_like(values).scatter_(1, experts, 1.0)
+    return float(weight * (load - a).double().square().sum() - values.double().gather(1, experts).sum() / k)
+
+
+@pytest.mark.parametrize("steps", [{}, {"price_steps": 600}])
+@pytest.mark.parametrize("weight", [10.0, 1000.0])
+@pytest.mark.parametrize(("n", "m", "scale", "skew"), [(1024, 16, 20.0, 100.0), (1024, 64, 8.0, 16.0)])
+def test_a_sure_and_skewed_gate_is_balanced_as_well_as_can_be(n, m, scale, skew, weight, steps):
+    """Tokens are worth within 1 % of what they are in the best assignment with equal loads."""
+    from scipy.optimize import linear_sum_assignment
+
+    values = sure_tokens(n, m, scale, skew)
+    a, b = sides(values)
+    experts, _ = assignment.choose(values, a, b, values[:, 0], Setting(1, weight, 10.0, **steps))
+    assert (torch.bincount(experts.flatten(), minlength=m) == n // m).all()
+    seats = np.repeat(values.double().numpy(), n // m, axis=1)
+    best = seats[linear_sum_assignment(seats, maximize=True)].sum()
+    assert float(values.double().gather(1, experts).sum()) >= 0.99 * best
+
+
+@pytest.mark.parametrize(("k", "weight"), [(1, 0.1), (2, 0.1), (2, 10.0)])
+def test_a_sure_and_skewed_gate_is_within_one_per_cent_of_omp(k, weight):
+    values = sure_tokens(1024, 64, 8.0, 16.0)
+    a, b = sides(values)
+    setting = Setting(k, weight, 10.0)
+    found = assign(values, a, b, None, values[:, 0], setting)
+    problem = st.Problem.from_matrices(-values.T.double(), a, b, kernels=st.Delta(), unbalanced=weight, reg=10.0)
+    omp = st.solve_problem(problem, budget=st.PerColumn(k), polish=False).value
+    assert float(objective(values, a, b, None, found, setting)) <= omp + 0.01 * abs(omp)
+
+
 def test_repair_only_lowers_the_objective():
-    """Whatever it starts from: masses being equal, loads and values are all that counts."""
+    """Whatever it starts from, and however many rounds it has: masses being equal, loads and values count alone."""
     values, _ = tokens(n=40, m=5, bias=2.0)
     a, b = sides(values)
-    share = b / 2
-    start = values.topk(2, dim=1).indices
-    for weight in (0.01, 1.0, 100.0):
-        scores = []
-        for rounds in (1, 2, 4, 8, 40):
-            setting = Setting(2, weight, 10.0, repair_rounds=rounds)
-            experts = assignment.repair(values, a, share, start, setting)
-            assert all(len(set(row)) == 2 for row in experts.tolist())
-            load = share @ torch.zeros_like(values).scatter_(1, experts, 1.0)
-            scores.append(float(weight * (load - a).square().sum() - (values.gather(1, experts) * 0.5).sum()))
-        assert scores == sorted(scores, reverse=True)
+    for start in (values.topk(2, dim=1).indices, (-values).topk(2, dim=1).indices):
+        for weight in (0.01, 1.0, 100.0):
+            first = entries_value(values, a, b, start, weight)
+            scores = []
+            for rounds in (1, 2, 4, 8, 40):
+                experts = assignment.repair(values, 2 * a, b, start, weight, rounds)
+                assert all(len(set(row)) == 2 for row in experts.tolist())
+                scores.append(entries_value(values, a, b, experts, weight))
+            assert max(scores) <= first + 1e-4 * abs(first)
+            assert scores[-1] <= min(scores) + 0.01 * abs(min(scores))
+
+
+def test_moves_that_are_made_together_pay_together():
+    """A round may move many tokens, and still the objective falls by what the last of them counts on, or more."""
+    for seed in range(5):
+        values = sure_tokens(200, 6, 8.0, 8.0, seed)
+        a, b = sides(values)
+        taken = torch.zeros_like(values, dtype=torch.bool).scatter_(1, values.topk(2, dim=1).indices, True)
+        for weight in (0.02, 1.0, 500.0):
+            for passes in (1, 3):
+                after = assignment._repaired(values, 2 * a, b, b.amax(), taken, weight, passes)
+                assert (after.sum(1) == 2).all()
+                assert (after & ~taken).sum() > len(a), "more than one into each expert"
+                scores = [assignment._cost(values, 2 * a, b, each, weight) for each in (taken, after)]
+                assert scores[1] < scores[0]
 
 
 def test_the_fused_kernel_is_for_gpus_and_small_batches():
@@ -125,6 +180,20 @@ def test_the_fused_kernel_chooses_what_the_steps_choose(n, m, k, weight):
     one, other = (float(objective(values, a, b, None, found, setting)) for found in (fused, plain))
     assert one == pytest.approx(other, rel=1e-3)
     assert (fused.experts.sort(1).values == plain.experts.sort(1).values).all(1).float().mean() > 0.97
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("weight", [0.1, 10.0, 1000.0])
+def test_the_fused_kernel_is_as_good_for_a_sure_gate(k, weight):
+    device = _on_gpu()
+    values = sure_tokens()
+    a, b = (side.to(device) for side in sides(values))
+    values, setting = values.to(device), Setting(k, weight, 10.0)
+    assert _fused.fits(values, k)
+    fused, plain = (assignment.choose(values, a, b, values[:, 0], setting, fused=flag)[0] for flag in (True, False))
+    one, other = (entries_value(values, a, b, experts, weight) for experts in (fused, plain))
+    assert one == pytest.approx(other, rel=0.01)
 
 
 @pytest.mark.gpu

@@ -351,3 +351,40 @@ def test_a_problem_without_a_minimum_is_named():
     costs = torch.stack([torch.ones(2, 2), -torch.ones(2, 2)]).double()
     with pytest.raises(st.UnboundedError, match="problem 1 of the batch"):
         nn.sparse_transport(costs, kernels=blind, unbalanced=1.0)
+
+
+def test_a_problem_does_not_depend_on_the_rest_of_its_batch():
+    """In single precision too, where Gram matrices get a ridge: each by its own diagonal."""
+    C = torch.rand(2, 5, 5, generator=torch.Generator().manual_seed(0))
+    grams = torch.stack([torch.eye(5), 1e6 * torch.eye(5)])
+    together = nn.sparse_transport(C, kernels=(grams, grams), unbalanced=1.0, budget=5)
+    alone = nn.sparse_transport(C[0], kernels=(grams[0], grams[0]), unbalanced=1.0, budget=5)
+    torch.testing.assert_close(together.value[0], alone.value)
+    torch.testing.assert_close(together.plan[0], alone.plan)
+
+
+def test_a_ridge_that_changes_the_problem_is_not_kept_quiet():
+    C, gram = torch.rand(20, 20), torch.eye(20)
+    with pytest.warns(st.SparseTransportWarning, match="20 points in bfloat16 gets a ridge of 0.16 times") as caught:
+        nn.sparse_transport(C, kernels=gram.bfloat16(), unbalanced=1.0, budget=5)
+    assert caught[0].filename == __file__, "at the line that called, not in torch"
+    nn.sparse_transport(C, kernels=gram, unbalanced=1.0, budget=5)
+
+
+@pytest.mark.parametrize("name", ["unbalanced", "reg"])
+def test_weights_that_need_a_gradient_are_refused(name):
+    weight = torch.nn.Parameter(torch.tensor(2.0))
+    given = {"unbalanced": 1.0, name: weight}
+    with pytest.raises(TypeError, match=f"{name} must not need a gradient"):
+        nn.sparse_transport(torch.rand(3, 3), budget=3, **given)
+    with pytest.raises(TypeError, match=f"{name} must not need a gradient"):
+        nn.SparseTransportLoss(budget=3, **given)
+    with pytest.raises(TypeError, match="unbalanced must not need a gradient"):
+        nn.SparseTransportLoss(budget=3, unbalanced=(1.0, weight))
+    nn.sparse_transport(torch.rand(3, 3), budget=3, **given | {name: weight.detach()})
+
+
+@pytest.mark.parametrize(("x", "y"), [((4, 0), (4, 0)), ((0, 2), (4, 2))])
+def test_empty_points_are_refused_by_name(x, y):
+    with pytest.raises(ValueError, match="x must not be empty, got shape"):
+        nn.SparseTransportLoss()(torch.zeros(x), torch.zeros(y))

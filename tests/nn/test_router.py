@@ -438,3 +438,10 @@ def test_the_default_precision_does_not_matter():
 def test_a_plan_needs_tokens():
     with pytest.raises(ValueError, match="logits must hold at least one token"):
         nn.SparseTransportRouter(M, kernel=st.Delta()).plan(torch.zeros(0, M))
+
+
+def test_logits_beyond_single_precision_are_refused():
+    logits = torch.zeros(5, M, dtype=torch.float64)
+    logits[2, 1] = 1e39
+    with pytest.raises(ValueError, match="finite in single precision, got 1e\\+39 at token 2, expert 1"):
+        nn.SparseTransportRouter(M, 2)(logits)

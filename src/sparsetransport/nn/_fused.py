@@ -29,14 +29,19 @@ def choose(
     a: Tensor,
     share: Tensor,
     temperatures: Tensor,
+    weights: Tensor,
     k: int,
-    unbalanced: float,
+    weight: float,
     rounds: int,
     least: float,
     gentlest: float,
     threshold_steps: int,
 ) -> tuple[Tensor, Tensor]:
-    """The experts of every token, best first, and the prices: `find_prices`, the top k, and `repair` in one launch."""
+    """The experts of every token, best first, and the prices: `find_prices`, the top k, and a repair in one launch.
+
+    A round of it moves one token into an expert, where those of `assignment.repair` sort and move many. But rounds are
+    cheap here, and the weight rises, or the loop ends, where nothing moves, so there may be as many as it takes.
+    """
     from ._triton import route  # Triton is there only where a GPU build of PyTorch is
 
     n, m = values.shape
@@ -48,13 +53,15 @@ def choose(
         a.contiguous(),
         share.contiguous(),
         temperatures,
+        weights,
         experts,
         prices,
         n,
         m,
-        2.0 * unbalanced,
+        weight,
+        rounds * max(1, n * k // m),
         STEPS=len(temperatures),
-        ROUNDS=rounds,
+        STAGES=len(weights),
         LEAST=least,
         GENTLEST=gentlest,
         THRESHOLD_STEPS=threshold_steps,

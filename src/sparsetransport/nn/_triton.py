@@ -11,13 +11,15 @@ def route(
     a_at,  # (m,)
     share_at,  # (n,)
     temperatures_at,  # (steps,)
+    weights_at,  # (stages,)
     experts_at,  # (n, K), out
     prices_at,  # (m,), out
     n,
     m,
-    weight,  # 2λ
+    weight,  # of squared loads
+    rounds,
     STEPS: tl.constexpr,
-    ROUNDS: tl.constexpr,
+    STAGES: tl.constexpr,
     LEAST: tl.constexpr,
     GENTLEST: tl.constexpr,
     THRESHOLD_STEPS: tl.constexpr,
@@ -25,7 +27,7 @@ def route(
     N: tl.constexpr,
     M: tl.constexpr,
 ):
-    """Prices, top k and repair of `assignment`, in one program; see there for what each line does."""
+    """Prices and top k of `assignment` and repair by single tokens, in one program; see there for what lines do."""
     big: tl.constexpr = 1e30
     rows, cols = tl.arange(0, N), tl.arange(0, M)
     inside = (rows[:, None] < n) & (cols[None, :] < m)
@@ -65,15 +67,21 @@ def route(
         taken = tl.where(here & inside, 1.0, taken)
         work = tl.where(here, -big, work)
 
-    for _ in range(ROUNDS):
+    # Moves of a round do not hinder one another: an expert that gains and loses at once gets closer to where it was.
+    left, stage = tl.full((), 0, tl.int32) + rounds, tl.full((), 0, tl.int32)
+    while (left > 0) & (stage <= STAGES):
+        present = tl.load(weights_at + stage, mask=stage < STAGES, other=0.0) + tl.where(stage < STAGES, 0.0, weight)
         excess = tl.sum(share[:, None] * taken, 0) - a
-        price = values - weight * excess[None, :]
+        price = values - present * excess[None, :]
         own = tl.where(taken > 0.5, price, big)
         other = tl.where((taken > 0.5) | (inside == 0), -big, price)
         leave, enter = tl.argmin(own, 1), tl.argmax(other, 1)
-        change = share * (tl.min(own, 1) - tl.max(other, 1) + weight * share)
-        change = tl.where(rows < n, change, big)
-        table = tl.where(leave[:, None] == cols[None, :], change[:, None], big)
+        leaving, entering = leave[:, None] == cols[None, :], enter[:, None] == cols[None, :]
+        # Values and loads apart: a large weight would round the values away.
+        loss = tl.sum(tl.where(leaving, values, 0.0), 1) - tl.sum(tl.where(entering, values, 0.0), 1)
+        room = tl.sum(tl.where(leaving, excess[None, :], 0.0), 1) - tl.sum(tl.where(entering, excess[None, :], 0.0), 1)
+        change = tl.where(rows < n, share * (loss - present * (room - share)), big)
+        table = tl.where(leaving, change[:, None], big)
         out, token = tl.min(table, 0), tl.argmin(table, 0)  # the best token of every expert that is left
         mine = rows[:, None] == token[None, :]
         target = tl.sum(tl.where(mine, enter[:, None], 0), 0)
@@ -86,6 +94,7 @@ def route(
         gone = _row(tl.max(pairs.to(tl.int32), 1), M) > 0
         taken = tl.where(mine & gone, 0.0, taken)
         taken = tl.where((rows[:, None] == mover[None, :]) & goes[None, :], 1.0, taken)
+        left, stage = left - 1, stage + 1 - tl.max(goes.to(tl.int32), 0)
 
     excess = tl.sum(share[:, None] * taken, 0) - a
     work = tl.where(taken > 0.5, values - weight * excess[None, :], -big)

@@ -13,8 +13,9 @@ a)`. This is what is solved here, without a loop over entries:
 1. *prices*: the top k is smoothed with a temperature that falls geometrically, and r takes a preconditioned step
    towards its equation at each;
 2. *rounding*: the top k of V - r;
-3. *repair*: single tokens move to other experts while that lowers the objective, one from and one to each expert a
-   round (rounding is off by a token here and there, which a large λ makes dear);
+3. *repair*: tokens move to other experts while that lowers the objective, as many a round as do not spoil it for one
+   another (rounding is off by a token here and there, which a large λ makes dear, and by far more where tokens are sure
+   of their experts: a whole crowd of them then changes its mind at one price);
 4. *masses*: conjugate gradients on the support.
 
 All shapes are fixed and nothing waits for the device, so that a CUDA graph can hold the whole of it.
@@ -32,6 +33,8 @@ _TINY = 1e-6
 _LEAST = 1e-3  # of an expert's capacity: loads below count as this
 _THRESHOLD_STEPS = 2
 _GENTLEST = 0.05  # a load that hardly reacts to its price is taken to react by this much
+_SLIGHT = 0.1  # of the spread: what a token too many costs where `repair` begins
+_STAGES = 6  # of the rising weight in the fused kernel, which stays at each until nothing moves
 _GOLDEN = 0.6180339887498949
 
 
@@ -42,7 +45,7 @@ class Setting(NamedTuple):
     unbalanced: float
     reg: float
     price_steps: int = 60
-    repair_rounds: int = 24
+    repair_rounds: int = 32
     mass_steps: int = 10
 
 
@@ -85,15 +88,17 @@ def choose(
     m, k = values.shape[1], setting.k
     if k == m:
         return values.argsort(dim=1, descending=True, stable=True), values.new_zeros(m)
-    share = b / k
+    # Loads are counted in entries, k of them a unit of mass: whole numbers, which differ by nothing or by one at least.
+    a, weight = k * a, 2.0 * setting.unbalanced / k
     told = break_ties(values - values.amax(1, keepdim=True), order)  # near zero there are digits left for ties
     heat = temperatures(told, setting.price_steps)
     if fused and _fused.fits(values, k):
         constants = _LEAST, _GENTLEST, _THRESHOLD_STEPS
-        return _fused.choose(told, a, share, heat, k, setting.unbalanced, setting.repair_rounds, *constants)
-    prices = find_prices(told, a, share, heat, setting)
+        weights = rising_weights(told, b, weight, _STAGES)
+        return _fused.choose(told, a, b, heat, weights, k, weight, setting.repair_rounds, *constants)
+    prices = find_prices(told, a, b, heat, k, weight)
     experts = (told - prices).topk(k, dim=1).indices
-    return repair(told, a, share, experts, setting), prices
+    return repair(told, a, b, experts, weight, setting.repair_rounds), prices
 
 
 def break_ties(values: Tensor, order: Tensor) -> Tensor:
@@ -119,13 +124,12 @@ def temperatures(values: Tensor, steps: int) -> Tensor:
     return 0.5 * spread * (2.0 * last) ** fall
 
 
-def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, setting: Setting) -> Tensor:
-    """The experts' prices ``r = 2λ(load - a)``, where tokens go to the top k of ``V - r``, smoothed less and less.
+def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, k: int, weight: float) -> Tensor:
+    """The experts' prices ``r = weight (load - a)``, where tokens go to the top k of ``V - r``, smoothed less and less.
 
     At temperature T a load falls by ``exp(-d/T)`` or less where its price rises by d. The step is Newton's on the
-    logarithm of ``load(r + d) = a + (r + d) / 2λ``, one expert at a time: close to Sinkhorn's where λ is infinite.
+    logarithm of ``load(r + d) = a + (r + d) / weight``, one expert at a time: close to Sinkhorn's where λ is infinite.
     """
-    k, weight = setting.k, 2.0 * setting.unbalanced
     prices = torch.zeros_like(a)
     for temperature in heat:
         left = values - prices
@@ -143,36 +147,76 @@ def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, setting:
     return prices
 
 
-def repair(values: Tensor, a: Tensor, share: Tensor, experts: Tensor, setting: Setting) -> Tensor:
+def repair(values: Tensor, a: Tensor, share: Tensor, experts: Tensor, weight: float, rounds: int) -> Tensor:
     """Move tokens between experts while the objective falls, masses held fixed.
 
-    A move of mass x from expert e to f changes it by ``x (V_e - V_f + 2λ (p_f - p_e + x))``, where p is what the
-    experts have above a. Every round makes the best move out of each expert, but only one into each. Moves of a round
-    do not hinder one another: an expert that gains and loses at once only gets closer to where it was.
+    With p for what the experts have above a, a move of mass x from expert e to f changes the objective by
+    ``x (V_e - V_f + weight (p_f - p_e + x))``. Every round asks each token for its best move and makes all those that
+    lower the objective together, see `_together`. A large weight would send everybody to the emptiest expert, so it
+    rises from where a token too many is worth little beside what tokens prefer; the last third of the rounds has it
+    whole. What comes out is never worse than the experts given.
     """
     n, m = values.shape
-    weight = 2.0 * setting.unbalanced
-    every = torch.arange(m, device=values.device)
-    taken = torch.zeros(n, m, dtype=torch.bool, device=values.device).scatter_(1, experts, True)
-    for _ in range(setting.repair_rounds):
-        excess = share @ taken.to(values.dtype) - a
-        # The worst of a token's own experts, at present prices, is the one to leave; the best of the others to enter.
-        price = values - weight * excess
-        leave = price.masked_fill(~taken, torch.inf).min(1)
-        enter = price.masked_fill(taken, -torch.inf).max(1)
-        change = share * (leave.values - enter.values + weight * share)
-        # The best token of every expert that is left, then the best of those for every expert that is entered.
-        table = torch.where(leave.indices == every[:, None], change, torch.inf)
-        out, token = table.min(1)
-        target = enter.indices[token]
-        rival = torch.where(target == every[:, None], out, torch.inf).min(1)
-        goes = rival.values < 0.0
-        mover = token[rival.indices]
-        flat = torch.cat([mover * m + rival.indices, mover * m + every])
-        sign = torch.cat([-goes.to(torch.int8), goes.to(torch.int8)])
-        taken = taken.to(torch.int8).flatten().index_add(0, flat, sign).reshape(n, m).bool()
+    start = taken = torch.zeros(n, m, dtype=torch.bool, device=values.device).scatter_(1, experts, True)
+    rising, heaviest = rounds - -(-rounds // 3), share.amax()
+    weights = rising_weights(values, share, weight, rising)
+    for turn in range(rounds):
+        whole = turn >= rising
+        taken = _repaired(values, a, share, heaviest, taken, weight if whole else weights[turn], 3 if whole else 1)
+    before, after = (_cost(values, a, share, each, weight) for each in (start, taken))
+    taken = torch.where(after <= before, taken, start)
     price = (values - weight * (share @ taken.to(values.dtype) - a)).masked_fill(~taken, -torch.inf)
-    return price.topk(setting.k, dim=1).indices
+    return price.topk(experts.shape[1], dim=1).indices
+
+
+def rising_weights(values: Tensor, share: Tensor, weight: float, count: int) -> Tensor:
+    """From where a token too many costs a tenth of the values' spread to where it costs all of it, or to ``weight``."""
+    climb = torch.linspace(0.0, 1.0, count, device=values.device, dtype=values.dtype)
+    return (_SLIGHT ** (1.0 - climb) * (_spread(values) + _TINY) / share.amax()).clamp_max(weight)
+
+
+def _repaired(
+    values: Tensor, a: Tensor, share: Tensor, heaviest: Tensor, taken: Tensor, weight: Tensor | float, passes: int
+) -> Tensor:
+    """One round of `repair`."""
+    n, m = values.shape
+    excess = share @ taken.to(values.dtype) - a
+    # The worst of a token's own experts, at present prices, is the one to leave; the best of the others to enter.
+    price = values - weight * excess
+    ends = torch.stack([price.masked_fill(~taken, torch.inf).argmin(1), price.masked_fill(taken, -torch.inf).argmax(1)])
+    left, entered = values.T.gather(0, ends)
+    above = excess[ends]
+    loss, room = left - entered, above[0] - above[1] - share  # apart: a large weight would round the values away
+    ranks = (loss - weight * room).argsort(stable=True)
+    ends = ends[:, ranks]
+    goes = _together(loss[ranks], room[ranks], heaviest, ends, m, weight, passes).to(torch.int8)
+    flat = (ranks * m + ends).flatten()
+    return taken.to(torch.int8).flatten().index_add(0, flat, torch.cat([-goes, goes])).reshape(n, m).bool()
+
+
+def _together(
+    loss: Tensor, room: Tensor, heaviest: Tensor, ends: Tensor, m: int, weight: Tensor | float, passes: int
+) -> Tensor:
+    """Which moves, best first, lower the objective though those ahead of them are made too.
+
+    A move loses what each one ahead of it takes from the expert it leaves, or brings to the one it enters; others can
+    only help. If all are thought to be made, those that still pay can be; if those alone are, more seem to pay, some of
+    them wrongly; and if these are, more can be made than at first. So every odd number of passes is safe.
+    """
+    every = torch.arange(m, device=loss.device)[:, None]
+    sides = ends[:, None, :] == every  # (2, m, n)
+    goes = loss < weight * room
+    for _ in range(passes):
+        ahead = (sides & goes).cumsum(2, dtype=torch.int32)  # whole numbers: the same whatever the order of summation
+        ahead = (ahead * sides).sum((0, 1)) - 2 * goes.to(torch.int32)
+        goes = loss < weight * (room - heaviest * ahead)
+    return goes
+
+
+def _cost(values: Tensor, a: Tensor, share: Tensor, taken: Tensor, weight: float) -> Tensor:
+    """The objective with masses held fixed."""
+    excess = share @ taken.to(values.dtype) - a
+    return 0.5 * weight * excess @ excess - share @ (values * taken).sum(1)
 
 
 def find_masses(values: Tensor, a: Tensor, b: Tensor, gram: Tensor | None, experts: Tensor, setting: Setting) -> Tensor:

@@ -16,6 +16,7 @@ from ..problem import Problem, weights_of
 from ..result import Result
 
 _THREADS = 8
+_LARGEST_RIDGE = 0.1  # of the diagonal; float32 gets there with a million points, bfloat16 with 13
 
 
 class Transport(NamedTuple):
@@ -64,9 +65,9 @@ def sparse_transport(
         matrix of points, through which gradients reach them, see `gram_matrix`. One below double precision is made
         symmetric and gets a ridge of the size of its rounding, which might have made it indefinite.
     unbalanced : float, pair of floats, or "auto"
-        λ. The value that "auto" finds is held fixed.
+        λ. The value that "auto" finds is held fixed, and tensors that need a gradient are refused.
     reg : float
-        λ₂.
+        λ₂, likewise.
     budget : int, Matroid or None
         As in ``solve``.
     **options
@@ -103,6 +104,7 @@ def solve_tensors(
     **options: Any,
 ) -> tuple[Transport, list[Result]]:
     """As `sparse_transport`, and the results behind it; ``start`` may be a list with one start for every problem."""
+    require_fixed(unbalanced=options["unbalanced"], reg=options["reg"])
     sides = _Sides.of(C, a, b, kernels)
     given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
     weights_of(given["unbalanced"])
@@ -219,11 +221,25 @@ def _mirrored(gram: Tensor, given: torch.dtype) -> Tensor:
 
 
 def _ridge(gram: Tensor) -> Tensor:
-    """What makes up for rounding below double precision: a matrix with zeros off the diagonal."""
+    """What makes up for rounding below double precision, for each matrix: zeros off the diagonal."""
     size = gram.shape[-1]
     rounding = 0.0 if gram.dtype == torch.float64 or not gram.is_floating_point() else torch.finfo(gram.dtype).eps
-    scale = float(gram.detach().diagonal(dim1=-2, dim2=-1).amax())
-    return size * rounding * scale * torch.eye(size, dtype=torch.float64)
+    if size * rounding > _LARGEST_RIDGE:
+        name = str(gram.dtype).removeprefix("torch.")
+        _checks.warn(
+            f"a Gram matrix of {size} points in {name} gets a ridge of {size * rounding:.2g} times its diagonal for "
+            "its rounding, which changes the problem: make it in float32 at least"
+        )
+    scale = gram.detach().diagonal(dim1=-2, dim2=-1).amax(-1).to("cpu", torch.float64)
+    return size * rounding * scale[..., None, None] * torch.eye(size, dtype=torch.float64)
+
+
+def require_fixed(**weights: Any) -> None:
+    """See that no weight asks for a gradient, which it would not get."""
+    for name, weight in weights.items():
+        for each in weight if isinstance(weight, list | tuple) else [weight]:
+            if isinstance(each, Tensor) and each.requires_grad:
+                raise TypeError(f"{name} must not need a gradient: no gradient reaches the weights; call .detach()")
 
 
 def require_tensor(name: str, value: Any) -> None:

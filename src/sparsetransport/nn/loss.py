@@ -13,7 +13,7 @@ from ..matroids import Matroid
 from ..options import Options
 from ..problem import weights_of
 from ..result import Result
-from .autograd import is_results, require_tensor, solve_tensors
+from .autograd import is_results, require_fixed, require_tensor, solve_tensors
 from .geometry import cost_matrix, gram_matrix
 
 
@@ -76,6 +76,7 @@ class SparseTransportLoss(torch.nn.Module):
         _checks.choice("cost", cost, METRICS)
         for each in _kernel_pair(kernel):
             as_kernel("kernel", each)
+        require_fixed(unbalanced=unbalanced, reg=reg)
         weights_of(unbalanced)
         _checks.number("reg", reg, positive=False)
         start = options.get("start")
@@ -100,6 +101,8 @@ class SparseTransportLoss(torch.nn.Module):
             require_tensor(name, points)
             if points.ndim < 2:
                 raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
+            if 0 in points.shape:
+                raise ValueError(f"{name} must not be empty, got shape {tuple(points.shape)}")
         if x.shape[-1] != y.shape[-1]:
             raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
         dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
