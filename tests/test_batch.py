@@ -463,18 +463,24 @@ def test_an_error_of_the_budget_is_one_of_the_problem():
     assert str(bad) == "problems[1]: KeyError: 4"
 
 
-@pytest.mark.parametrize("make", [tuple, lambda item: st.Problem.from_matrices(*item, unbalanced=2.0)])
-def test_a_warning_turned_into_an_error_is_of_its_problem(make):
+_ONES, _HUGE = (np.ones((4, 5)), np.ones(4), np.ones(5)), (np.ones((4, 5)), np.full(4, 1e308), np.full(5, 1e308))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        (_ONES, _HUGE),
+        (st.Problem.from_matrices(*_ONES, unbalanced=2.0), st.Problem.from_matrices(*_ONES, unbalanced=1e14)),
+    ],
+    ids=["overflow", "rounding"],
+)
+def test_a_warning_turned_into_an_error_is_of_its_problem(good, bad):
     """The others of its chunk, packed together with it, come out as ever."""
-    ones, huge = (np.ones((4, 5)), np.ones(4), np.ones(5)), (np.ones((4, 5)), np.full(4, 1e308), np.full(5, 1e308))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        problems = [make(ones), make(huge), make(ones)]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        good, bad, also = st.solve_batch(problems, budget=3, on_error="record")
-    assert bad.index == 1
-    assert good.value == also.value == st.solve(*ones, budget=3, unbalanced=good.log["unbalanced"]).value
+        first, failed, last = st.solve_batch([good, bad, good], budget=3, on_error="record")
+    assert failed.index == 1
+    assert first.value == last.value == st.solve(*_ONES, budget=3, unbalanced=first.log["unbalanced"]).value
 
 
 def test_an_objective_without_a_minimum_is_an_error_of_its_problem():

@@ -106,8 +106,8 @@ class Problem:
                 raise ValueError("unbalanced='auto' finds no weight: the masses or costs are too large or too small")
             if cost.common < cost.mean:
                 _checks.warn(
-                    f"unbalanced='auto' follows the mean cost, {cost.mean:.2g}, which a few large costs dominate: mark "
-                    "pairs that are forbidden with inf, or give a weight"
+                    f"unbalanced='auto' follows the mean cost, {cost.mean:.2g}, and without the largest it is "
+                    f"{cost.common:.2g}: mark pairs that are forbidden with inf, or give a weight"
                 )
         # Not by assignment, since the dataclass is frozen.
         vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights, reg=reg)

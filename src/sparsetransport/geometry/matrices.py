@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = 256
 COPIED_UP_TO = 1 << 26  # bytes of a cost matrix
-_FAR, _SAMPLE = 1e-6, 4096
+_FAR, _SAMPLE = 1e-4, 4096
 _STRICT = 1e-8  # of the largest entry: how far off a Gram matrix in double precision may be
 SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
@@ -111,14 +111,20 @@ class Cost:
 
     @cached_property
     def common(self) -> float:
-        """The mean, unless a few large costs dominate it: then what one in ten of a sample costs at the most."""
+        """The mean; without the largest cost if all others of a sample are far below it and it stands for something."""
         if self.lowest > _FAR * self.mean:
             return self.mean
-        drawn = np.random.default_rng(0).integers(0, np.prod(self.shape), _SAMPLE)
+        drawn = np.arange(pairs) if (pairs := int(np.prod(self.shape))) <= _SAMPLE else _drawn(pairs)
         costs = np.abs(self.entries(drawn // self.shape[1], drawn % self.shape[1]))
-        costs = costs[np.isfinite(costs) & (costs > 0.0)]
-        low = float(np.quantile(costs, 0.1)) if costs.size else self.mean
-        return low if low < _FAR * self.mean else self.mean
+        costs = costs[np.isfinite(costs)]
+        rest = costs[costs < costs.max(initial=0.0)]
+        is_apart = 0.0 < rest.max(initial=0.0) < _FAR * costs.max(initial=0.0)
+        return float(rest.mean()) if is_apart else self.mean
+
+
+def _drawn(pairs: int) -> Ints:
+    """Some of so many, always the same."""
+    return np.random.default_rng(0).integers(0, pairs, _SAMPLE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ import importlib.util
 import torch
 from torch import Tensor
 
-_LARGEST = 16_384  # values, padded to powers of two
+_LARGEST = 8_192  # values, padded to powers of two,
+_WIDEST = 65_536  # and times experts: beyond that Triton compiles for up to a minute and a half
 _MOST_EXPERTS_A_TOKEN = 4
 
 
@@ -19,7 +20,7 @@ def fits(values: Tensor, k: int) -> bool:
         values.is_cuda
         and values.dtype == torch.float32
         and k <= _MOST_EXPERTS_A_TOKEN
-        and _padded(n, 16) * _padded(m, 2) <= _LARGEST
+        and _padded(n, 16) * _padded(m, 2) <= min(_LARGEST, _WIDEST // _padded(m, 2))
         and importlib.util.find_spec("triton") is not None
     )
 

@@ -302,7 +302,7 @@ def withdraw(links: Any, scenario: Any, prices: Any, slot: int) -> tuple[float, 
 
 
 @part
-def _bounds(market: Any, low: Any, high: Any, candidates: Any, room: Any) -> Any:
+def _bounds(market: Any, low: Any, high: Any, candidates: Any, room: Any) -> Floats:
     """What candidates may gain at most, over all scenarios; nothing where there is no room."""
     plants, products, rates = candidates
     capacities, demands, weights, _ = market
@@ -400,7 +400,7 @@ def best_entry(
 
 
 @kernel
-def gains(links: Any, state: Any, market: Any, slots: Any) -> Any:
+def gains(links: Any, state: Any, market: Any, slots: Any) -> Floats:
     """What each of some inactive links would gain over all scenarios."""
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
     flows, used, served, prices = state
