@@ -19,7 +19,7 @@ import sparsetransport as st
 
 from .table import Table
 
-NAMES = ["letter", "gap", "step", "unbudgeted", "inner", "large", "batch", "shared", "labels", "startup"]
+NAMES = ["letter", "gap", "step", "unbudgeted", "spread", "inner", "large", "batch", "shared", "labels", "startup"]
 
 
 def main() -> None:

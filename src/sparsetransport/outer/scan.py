@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import part
+from .._jit import part, small_part
 from ..geometry._entries import BLOCK, MATRIX, Floats, Ints, cost_block, cost_entry, smoothed
 from .capacity import is_free
 from .state import DEPTH, POOL, Data, Work, holds, refresh
@@ -101,9 +101,12 @@ def best_of_matrix(
     return value, row, column
 
 
-@part
+@small_part
 def scan_columns(data: Data, work: Work, counted: bool) -> None:
-    """The smallest ``C + r`` of every column off the support into ``best[0]``; only where free, if ``counted``."""
+    """The smallest ``C + r`` of every column off the support into ``best[0]``; only where free, if ``counted``.
+
+    Inlined, as `find_row` is, for the sake of ``counted``, which every caller knows.
+    """
     m = data.base_r.size
     labelled = counted and data.labels.shape[0] > 0
     best, line = work.best[0], work.best[DEPTH]
@@ -128,7 +131,7 @@ def scan_columns(data: Data, work: Work, counted: bool) -> None:
             _lower(best, line, work.r[i])
 
 
-@part
+@small_part
 def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     """The row with the smallest ``C + r`` in column ``j`` off the support; only where free, if ``counted``."""
     smallest, row = np.inf, -1
