@@ -306,7 +306,8 @@ def _polish_by_oracle(
         return outcome
     order = np.argsort(-looser.mass, kind="stable")
     pairs = list(zip(looser.rows[order].tolist(), looser.cols[order].tolist(), strict=True))
-    return better(problem, outcome, exchange(problem, matroid, maximise(problem, matroid, OMP(), tol=tol, start=pairs)))
+    other = maximise(problem, matroid, OMP(), tol=tol, start=pairs)
+    return better(problem, outcome, exchange(problem, matroid, other, tol))
 
 
 def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Options) -> Result:

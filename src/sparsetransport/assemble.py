@@ -13,7 +13,7 @@ from .inner.solvers import ActiveSet
 from .matroids import Limits
 from .outer.loop import Outcome, Record
 from .problem import Problem
-from .prover import Prover
+from .prover import PROOF, Prover
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
@@ -73,4 +73,4 @@ def on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: A
     """The exact solution on a support, as a result within the limits."""
     solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
     outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
-    return assemble(outcome, Prover(problem, limits, 1e-13), give)
+    return assemble(outcome, Prover(problem, limits, PROOF), give)

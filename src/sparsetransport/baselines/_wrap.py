@@ -1,20 +1,20 @@
 """From a problem to the arrays that other solvers want, and from their plans back to our result."""
 
-from functools import partial
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _checks
 from .._checks import Floats
-from ..api import solve_support
-from ..inner.apgd import kkt_residual
+from ..assemble import assemble
 from ..matroids import Matroid, as_matroid, limits_of
-from ..outer.loop import Record
+from ..outer.loop import Outcome, Record
 from ..problem import Problem
-from ..prover import Prover
-from ..result import Parts, Result, Status
+from ..prover import PROOF, Prover
+from ..result import Result, Status
 
 Ints = NDArray[np.int64]
 
@@ -80,43 +80,7 @@ def as_result(
     else:
         rows, cols = np.nonzero(plan > 0.0)
         mass = plan[rows, cols]
-    kept = mass > 0.0
-    rows, cols, mass = rows[kept], cols[kept], mass[kept]
-    r, c = problem.fields(rows, cols, mass)
-    gradient = problem.gradient((r, c), rows, cols) + problem.reg * mass
-    parts = Parts(
-        rows,
-        cols,
-        mass,
-        problem.shape,
-        problem.value(rows, cols, mass),
-        float(problem.cost.entries(rows, cols) @ mass),
-        (problem.a, problem.b),
-        problem.marginals(rows, cols, mass),
-        (-r, -c),
-        problem.points,
-        problem.constant,
-    )
-    matroid = as_matroid(budget)
-    limits = limits_of(matroid, problem.shape)
+    prover = Prover(problem, limits_of(as_matroid(budget), problem.shape), PROOF)
     record = Record() if record is None else record
-    return Result(
-        Status.BASELINE,
-        bool(converged),
-        float(kkt_residual(gradient, mass)) / problem.scale if problem.scale else 0.0,
-        record.path((), partial(_on_support, problem)),
-        {"steps": len(record), "unbalanced": problem.unbalanced, "reg": problem.reg, **log, "problem": problem},
-        parts,
-        _as_is,
-        partial(Prover(problem, limits, 1e-12), parts),
-    )
-
-
-def _as_is(array: NDArray[Any]) -> NDArray[Any]:
-    """NumPy in, NumPy out."""
-    return array
-
-
-def _on_support(problem: Problem, rows: Ints, cols: Ints, *_: int) -> Result:
-    """The exact plan on the pairs of a step."""
-    return solve_support(problem, list(zip(rows.tolist(), cols.tolist(), strict=True)))
+    result = assemble(Outcome(rows, cols, mass, Status.BASELINE, (), record, True), prover, _checks.as_numpy)
+    return replace(result, converged=bool(converged), log={**result.log, **log, "problem": problem})
