@@ -1,6 +1,9 @@
 """Plans and values through which gradients flow."""
 
+import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +12,7 @@ from torch import Tensor
 
 from .. import _checks
 from ..api import solve_problem
+from ..batch import solve_batch
 from ..geometry.kernels import Delta
 from ..geometry.matrices import gram_rounding
 from ..matroids import Matroid
@@ -56,8 +60,8 @@ def sparse_transport(
     Parameters
     ----------
     C : tensor of shape (..., m, n)
-        Costs; ``+inf`` forbids a pair and gets no gradient. Leading dimensions are a batch of problems, solved in
-        threads.
+        Costs; ``+inf`` forbids a pair and gets no gradient. Leading dimensions are a batch of problems, solved
+        together as by ``solve_batch``.
     a, b : tensors of shape (..., m) and (..., n), optional
         Masses; those without leading dimensions serve the whole batch. Uniform with total one by default.
     kernels : Gram matrix, `Delta`, or a pair of them, optional
@@ -111,30 +115,18 @@ def solve_tensors(
     _checks.number("reg", given["reg"], positive=False)
     if isinstance(options.get("rng"), np.random.Generator) and C.ndim > 2:
         raise TypeError("rng must be a seed: the threads of a batch cannot share a Generator")
-    problems = sides.each()
-    many = len(problems)
+    many = len(sides.cost)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
-
-    def solve_one(which: int) -> tuple[Problem, Result]:
-        cost, a, b, *grams = (None if part is None else part.detach().numpy() for part in problems[which])
-        try:
-            problem = Problem.from_matrices(
-                cost, a, b, kernels=[Delta() if gram is None else gram for gram in grams], **given
-            )
-            return problem, solve_problem(problem, start=starts[which], **options)
-        except ValueError as error:
-            if C.ndim > 2:
-                place = ", ".join(str(int(k)) for k in np.unravel_index(which, C.shape[:-2]))
-                error.args = (f"problem {place} of the batch: {error}",)
-            raise
-
-    if many == 1:
-        solved = [solve_one(0)]
+    batch = _Batch(tuple(C.shape[:-2]), sides.each(), starts, given, options)
+    step = -(-many // min(_THREADS, os.cpu_count() or 1))
+    shares = [range(first, min(first + step, many)) for first in range(0, many, step)]
+    if len(shares) == 1:
+        solved = batch.solve(shares[0])
     else:
-        with ThreadPoolExecutor(min(_THREADS, many)) as pool:
-            solved = list(pool.map(solve_one, range(many)))
+        with ThreadPoolExecutor(len(shares)) as pool:
+            solved = [each for share in pool.map(batch.solve, shares) for each in share]
     with torch.autocast(C.device.type, enabled=False):
-        pairs = [_attach(tensors, *each) for tensors, each in zip(problems, solved, strict=True)]
+        pairs = [_attach(tensors, *each) for tensors, each in zip(batch.tensors, solved, strict=True)]
         outcome = Transport(
             torch.stack([plan for plan, _ in pairs]).reshape(C.shape).to(C.device, sides.dtype),
             torch.stack([value for _, value in pairs]).reshape(C.shape[:-2]).to(C.device, sides.dtype),
@@ -145,6 +137,45 @@ def solve_tensors(
 def is_results(start: list[Any]) -> bool:
     """Is this a start for every problem of a batch?"""
     return all(isinstance(each, Result) for each in start)
+
+
+class _Batch(NamedTuple):
+    """Problems to solve, and how."""
+
+    lead: tuple[int, ...]  # the leading dimensions of the batch
+    tensors: list[tuple[Tensor | None, ...]]  # the five of every problem
+    starts: list[Any]
+    given: dict[str, Any]
+    options: dict[str, Any]
+
+    def solve(self, some: range) -> list[tuple[Problem, Result]]:
+        """A share of the problems: together where they may be, and one by one what is left or has gone wrong."""
+        problems = [self._problem(which) for which in some]
+        results: list[Any] = [None] * len(some)
+        if len(some) > 1 and self.options.get("callback") is None and all(self.starts[k] is None for k in some):
+            results = solve_batch(problems, on_error="record", **self.options)
+        for k, which in enumerate(some):
+            if not isinstance(results[k], Result):
+                with self._named(which):
+                    results[k] = solve_problem(problems[k], start=self.starts[which], **self.options)
+        return list(zip(problems, results, strict=True))
+
+    def _problem(self, which: int) -> Problem:
+        cost, a, b, *grams = (None if part is None else part.detach().numpy() for part in self.tensors[which])
+        kernels = [Delta() if gram is None else gram for gram in grams]
+        with self._named(which):
+            return Problem.from_matrices(cost, a, b, kernels=kernels, **self.given)
+
+    @contextmanager
+    def _named(self, which: int) -> Iterator[None]:
+        """Say which problem of the batch an error is about."""
+        try:
+            yield
+        except ValueError as error:
+            if self.lead:
+                place = ", ".join(str(int(k)) for k in np.unravel_index(which, self.lead))
+                error.args = (f"problem {place} of the batch: {error}",)
+            raise
 
 
 class _Sides(NamedTuple):

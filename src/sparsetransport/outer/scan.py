@@ -24,10 +24,13 @@ def _mask_support(line: Floats, row: Floats, entry: int, link: Ints, columns: In
 
 @part
 def _mask_full_groups(line: Floats, labels: NDArray[np.int32], left: Ints, i: int) -> None:
-    """``inf`` where a labelled group has no capacity left."""
-    for j in range(line.size):
-        if not is_free(left, labels, i, j):
-            line[j] = np.inf
+    """``inf`` where a labelled group has no capacity left; of rows and columns the caller knows."""
+    groups = left[1 + labels.shape[1] + labels.shape[2] :]
+    for q in range(labels.shape[0]):
+        row = labels[q, i]
+        for j in range(line.size):
+            if row[j] >= 0 and groups[row[j]] <= 0:
+                line[j] = np.inf
 
 
 @part
