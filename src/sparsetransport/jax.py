@@ -1,0 +1,294 @@
+"""JAX: plans and values through which gradients flow, inside ``jit``, ``grad`` and ``vmap``.
+
+Needs JAX (``pip install sparsetransport[jax]``); nothing else in the package imports it.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError:
+    raise ImportError("sparsetransport.jax needs JAX: pip install sparsetransport[jax]") from None
+
+from . import _checks
+from .batch import solve_batch
+from .geometry.kernels import Delta
+from .matroids import Matroid
+from .options import Options
+from .problem import Problem, weights_of
+
+__all__ = ["Transport", "sparse_transport"]
+
+
+class Transport(NamedTuple):
+    """A plan and its objective, both differentiable."""
+
+    plan: jax.Array
+    """Of shape (m, n)."""
+    value: jax.Array
+    """A number."""
+
+
+class _How(NamedTuple):
+    """What is the same for all problems that a traced call may see; hashable, so that JAX compiles a call once."""
+
+    budget: int | Matroid | None
+    unbalanced: tuple[float, float] | str
+    reg: float
+    options: tuple[tuple[str, Any], ...]
+
+
+def sparse_transport(
+    C: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    kernels: Any = None,
+    unbalanced: Any = "auto",
+    reg: float = 0.0,
+    budget: int | Matroid | None = None,
+    **options: Any,
+) -> Transport:
+    """Solve transport with a budget and let gradients flow through the plan and its value.
+
+    The plan is that of ``sparsetransport.solve``: exact on its support, in double precision, on the CPU, whatever the
+    device and the precision of the arrays. The value is differentiated by the envelope theorem, the plan by implicit
+    differentiation on its positive entries with the support held fixed. Derivatives of any order are exact, in reverse
+    mode. ``jit``, ``grad`` and ``vmap`` work; under ``vmap`` the problems are solved together, as by ``solve_batch``.
+
+    Parameters
+    ----------
+    C : array of shape (m, n)
+        Costs; ``+inf`` forbids a pair and gets no gradient.
+    a, b : arrays of shape (m,) and (n,), optional
+        Masses. Uniform with total one by default.
+    kernels : Gram matrix, `Delta`, or a pair of them, optional
+        Of shape (m, m) and (n, n); their gradient is symmetric. `Delta` by default.
+    unbalanced : float, pair of floats, or "auto"
+        λ. What "auto" finds is held fixed.
+    reg : float
+        λ₂.
+    budget : int, Matroid or None
+        As in ``solve``.
+    **options
+        ``method``, ``gap_tol`` and everything else as in ``solve``, but for ``start`` and ``callback``.
+
+    Returns
+    -------
+    Transport
+        ``plan`` and ``value``, in the precision of the costs, float32 at the least.
+
+    Examples
+    --------
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> import sparsetransport as st
+    >>> from sparsetransport.jax import sparse_transport
+    >>> C = jnp.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> def value(C):
+    ...     return sparse_transport(C, unbalanced=10.0, reg=0.1, budget=st.PerColumn(1)).value
+    >>> gradient = jax.jit(jax.grad(value))(C)
+    >>> bool((gradient == sparse_transport(C, unbalanced=10.0, reg=0.1, budget=st.PerColumn(1)).plan).all())
+    True
+    """
+    for name in {"start", "callback"} & options.keys():
+        raise TypeError(f"{name} cannot be given here: a compiled call keeps nothing between two solves")
+    if isinstance(options.get("rng"), np.random.Generator):
+        raise TypeError("rng must be a seed: a compiled call gives the same plan whenever it sees the same costs")
+    Options.checked(budget=budget, **options)
+    weights = weights_of(unbalanced)
+    _checks.number("reg", reg, positive=False)
+    if jnp.ndim(C) != 2:
+        raise ValueError(f"C must have 2 dimensions, got shape {jnp.shape(C)}: a batch goes through jax.vmap")
+    m, n = jnp.shape(C)
+    if m * n == 0:
+        raise ValueError(f"C must not be empty, got shape {(m, n)}")
+    costs = jnp.asarray(C)
+    dtype = jnp.promote_types(costs.dtype, jnp.float32)
+    if not jnp.issubdtype(dtype, jnp.floating):
+        raise TypeError(f"C must hold real numbers, got dtype {costs.dtype}")
+    first, second = kernels if isinstance(kernels, list | tuple) and len(kernels) == 2 else (kernels, kernels)
+    plan, value, _ = _transport(
+        _How(budget, "auto" if weights is None else weights, float(reg), tuple(sorted(options.items()))),
+        costs.astype(dtype),
+        jnp.full(m, 1.0 / m, dtype) if a is None else _array("a", a, (m,), dtype),
+        jnp.full(n, 1.0 / n, dtype) if b is None else _array("b", b, (n,), dtype),
+        None if first is None or isinstance(first, Delta) else _array("kernels[0]", first, (m, m), dtype),
+        None if second is None or isinstance(second, Delta) else _array("kernels[1]", second, (n, n), dtype),
+    )
+    return Transport(plan, value)
+
+
+def _array(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """A part of the problem, if it is an array of this shape."""
+    try:
+        array = jnp.asarray(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an array, got {value!r}") from None
+    if array.shape != shape:
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}: a batch goes through jax.vmap")
+    if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array.astype(dtype)
+
+
+def _like(shape: tuple[int, ...], array: jax.Array) -> Any:
+    return jax.ShapeDtypeStruct(shape, array.dtype)  # type: ignore[no-untyped-call]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _transport(
+    how: _How, C: jax.Array, a: jax.Array, b: jax.Array, gram_a: jax.Array | None, gram_b: jax.Array | None
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The plan, its value, and the two λ, for the backward pass."""
+    shapes = [_like(shape, C) for shape in (C.shape, (), (2,))]
+    plan, value, weights = jax.pure_callback(_solver(how), shapes, C, a, b, gram_a, gram_b, vmap_method="expand_dims")
+    return plan, value, weights
+
+
+def _forward(how: _How, *inputs: Any) -> Any:
+    """Through the differentiable function itself, so that the plan that the backward pass uses has a derivative."""
+    plan, value, weights = _transport(how, *inputs)
+    return (plan, value, weights), (inputs, plan, weights)
+
+
+def _backward(how: _How, saved: Any, gradients: Any) -> Any:
+    """Of the plan, by a step on its entries; of the value, with the plan held fixed."""
+    (_, a, b, gram_a, gram_b), plan, weights = saved
+    to_plan, to_value, _ = gradients
+    step = _step(how.reg, plan, weights, to_plan, gram_a, gram_b)
+    side_a = _of_side(gram_a, weights[0], plan.sum(1) - a, step.sum(1), to_value)
+    side_b = _of_side(gram_b, weights[1], plan.sum(0) - b, step.sum(0), to_value)
+    return to_value * plan + step, side_a[0], side_b[0], side_a[1], side_b[1]
+
+
+def _of_side(
+    gram: jax.Array | None, weight: jax.Array, error: jax.Array, step: jax.Array, to_value: jax.Array
+) -> tuple[jax.Array, jax.Array | None]:
+    """The gradients of the masses of a side and of its Gram matrix."""
+    both = to_value * error + step
+    if gram is None:
+        return -2.0 * weight * both, None
+    to_gram = jnp.outer(step, error) + jnp.outer(error, step) + to_value * jnp.outer(error, error)
+    return -2.0 * weight * (gram @ both), weight * to_gram
+
+
+_transport.defvjp(_forward, _backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _step(
+    reg: float,
+    plan: jax.Array,
+    weights: jax.Array,
+    gradient: jax.Array,
+    gram_a: jax.Array | None,
+    gram_b: jax.Array | None,
+) -> jax.Array:
+    """``-H_SS⁻¹`` times the gradient on the positive entries S of the plan, and zero elsewhere."""
+    inputs = plan, weights, gradient, gram_a, gram_b
+    step: jax.Array = jax.pure_callback(_stepper(reg), _like(plan.shape, plan), *inputs, vmap_method="expand_dims")
+    return step
+
+
+def _step_forward(reg: float, plan: Any, weights: Any, gradient: Any, gram_a: Any, gram_b: Any) -> Any:
+    step = _step(reg, plan, weights, gradient, gram_a, gram_b)
+    return step, (plan, weights, gram_a, gram_b, step)
+
+
+def _step_backward(reg: float, saved: Any, to_step: jax.Array) -> Any:
+    """H is symmetric, so the way back is the same step; a Gram matrix is in H. The support is held fixed."""
+    plan, weights, gram_a, gram_b, step = saved
+    back = _step(reg, plan, weights, to_step, gram_a, gram_b)
+    to_grams = [
+        None if gram is None else weight * (jnp.outer(x, y) + jnp.outer(y, x))
+        for gram, weight, x, y in (
+            (gram_a, weights[0], back.sum(1), step.sum(1)),
+            (gram_b, weights[1], back.sum(0), step.sum(0)),
+        )
+    ]
+    return jnp.zeros_like(plan), jnp.zeros_like(weights), back, *to_grams
+
+
+_step.defvjp(_step_forward, _step_backward)
+
+
+# --- on the host: NumPy alone, since a callback must not call JAX ----------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _solver(how: _How) -> Callable[..., Any]:
+    """The same function for the same ``how``: JAX compiles a call anew for every new callback."""
+    return partial(_solve, how)
+
+
+@lru_cache(maxsize=256)
+def _stepper(reg: float) -> Callable[..., Any]:
+    return partial(_steps, reg)
+
+
+def _solve(how: _How, *inputs: Any) -> Any:
+    """Plans, values and weights of problems with any leading dimensions."""
+    lead, (costs, a, b, gram_a, gram_b) = _aligned(inputs, (2, 1, 1, 2, 2))
+    places = list(np.ndindex(lead))
+    problems = [
+        _problem(how, at, costs[at], a[at], b[at], [Delta() if gram is None else gram[at] for gram in (gram_a, gram_b)])
+        for at in places
+    ]
+    results = solve_batch(problems, budget=how.budget, **dict(how.options))
+    plan = np.zeros(costs.shape, costs.dtype)
+    value, weights = np.zeros(lead, costs.dtype), np.zeros((*lead, 2), costs.dtype)
+    for at, problem, result in zip(places, problems, results, strict=True):
+        plan[at][result.rows, result.cols] = result.mass
+        value[at], weights[at] = result.value, problem.unbalanced
+    return plan, value, weights
+
+
+def _problem(how: _How, at: tuple[int, ...], cost: Any, a: Any, b: Any, kernels: Any) -> Problem:
+    try:
+        return Problem.from_matrices(cost, a, b, kernels=kernels, unbalanced=how.unbalanced, reg=how.reg)
+    except ValueError as error:
+        if at:
+            error.args = (f"problem {', '.join(map(str, at))} of the batch: {error}",)
+        raise
+
+
+def _steps(reg: float, *inputs: Any) -> Any:
+    """`_step` for plans with any leading dimensions."""
+    lead, (plan, weights, gradient, gram_a, gram_b) = _aligned(inputs, (2, 1, 2, 2, 2))
+    result = np.zeros(plan.shape, plan.dtype)
+    for at in np.ndindex(lead):
+        rows, cols = np.nonzero(plan[at])
+        right = gradient[at][rows, cols].astype(np.float64)
+        if right.any():
+            hessian = reg * np.eye(len(rows))
+            for gram, line, weight in ((gram_a, rows, weights[at][0]), (gram_b, cols, weights[at][1])):
+                block = line[:, None] == line if gram is None else gram[at][np.ix_(line, line)]
+                hessian += 2.0 * float(weight) * block
+            result[at][rows, cols] = -_solve_hessian(0.5 * (hessian + hessian.T), right)
+    return result
+
+
+def _solve_hessian(hessian: Any, right: Any) -> Any:
+    """``H⁻¹ right``; of least norm where links that depend on each other make H singular."""
+    try:
+        return linalg.cho_solve(linalg.cho_factor(hessian), right)
+    except linalg.LinAlgError:
+        return linalg.pinvh(hessian) @ right
+
+
+def _aligned(inputs: Any, ranks: tuple[int, ...]) -> tuple[tuple[int, ...], list[Any]]:
+    """The inputs with the leading dimensions that ``vmap`` gave them made the same, and these."""
+    arrays = [None if each is None else np.asarray(each) for each in inputs]
+    leads = [x.shape[: x.ndim - rank] for x, rank in zip(arrays, ranks, strict=True) if x is not None]
+    lead = np.broadcast_shapes(*leads)
+    return lead, [
+        None if x is None else np.broadcast_to(x, lead + x.shape[x.ndim - rank :])
+        for x, rank in zip(arrays, ranks, strict=True)
+    ]
