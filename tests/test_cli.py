@@ -176,14 +176,14 @@ def test_a_whole_file_takes_its_place_only_when_all_went_well(tmp_path):
     path = tmp_path / "new" / "folder" / "file.txt"
 
     def interrupted():
-        with console.whole_file(path) as unfinished:
+        with console.output_file(path) as unfinished:
             unfinished.write_text("half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not list(tmp_path.iterdir()), "neither file nor folders"
-    with console.whole_file(path) as unfinished:
+    with console.output_file(path) as unfinished:
         unfinished.write_text("whole")
         assert not path.exists()
     assert path.read_text() == "whole"
@@ -193,11 +193,11 @@ def test_a_whole_file_takes_its_place_only_when_all_went_well(tmp_path):
 def test_a_whole_file_follows_a_link_and_refuses_a_folder(tmp_path):
     (tmp_path / "real.txt").write_text("old")
     (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
-    with console.whole_file(tmp_path / "link.txt") as unfinished:
+    with console.output_file(tmp_path / "link.txt") as unfinished:
         unfinished.write_text("new")
     assert (tmp_path / "link.txt").is_symlink()
     assert (tmp_path / "real.txt").read_text() == "new"
-    with pytest.raises(IsADirectoryError), console.whole_file(tmp_path):
+    with pytest.raises(IsADirectoryError), console.output_file(tmp_path):
         pass
 
 

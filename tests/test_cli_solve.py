@@ -667,7 +667,7 @@ def test_ctrl_c_in_the_middle_of_a_long_solve(folder):
     process = subprocess.Popen(
         [*COMMAND, "solve", "all.npz", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    while not list(folder.glob("new/.plan.png.*")):  # from here on it solves
+    while not list(folder.glob("new/.*.plan.png")):  # from here on it solves
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     time.sleep(0.5)

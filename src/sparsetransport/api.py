@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from . import _checks, certificate
 from .assemble import assemble, on_support
-from .inner.solvers import UnboundedError
+from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, Matroid, Uniform, counts, limits_of
 from .options import Options, as_pairs
 from .outer.engine import Engine
@@ -18,7 +18,7 @@ from .outer.loop import Callback, Outcome, Rule, maximise
 from .outer.omp import OMP
 from .outer.run import better, run
 from .problem import Problem, require_problem
-from .prover import PROOF, Prover
+from .prover import Prover
 from .result import Certificate, Result, Status
 
 Ints = NDArray[np.int64]
@@ -251,7 +251,7 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
         if options.polish and outcome.status is not Status.STOPPED:
             outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
     prover = Prover(problem, limits, tol)
-    if options.compiled and outcome.status is Status.OPTIMAL and tol <= PROOF:
+    if options.compiled and outcome.status is Status.OPTIMAL and tol <= EXACT:
         prover.full = outcome
     result = assemble(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from . import _checks
 from .inner.apgd import kkt_residual
-from .inner.solvers import ActiveSet
+from .inner.solvers import EXACT, ActiveSet
 from .matroids import Limits
 from .outer.loop import Outcome, Record
 from .problem import Problem
-from .prover import PROOF, Prover
+from .prover import Prover
 from .result import Certificate, Parts, Result, Status
 
 Ints = NDArray[np.int64]
@@ -73,4 +73,4 @@ def on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: A
     """The exact solution on a support, as a result within the limits."""
     solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
     outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
-    return assemble(outcome, Prover(problem, limits, PROOF), give)
+    return assemble(outcome, Prover(problem, limits, EXACT), give)

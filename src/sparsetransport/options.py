@@ -6,7 +6,7 @@ import numpy as np
 
 from . import _checks
 from ._checks import Floats
-from .inner.solvers import SOLVERS, ActiveSet
+from .inner.solvers import EXACT, SOLVERS, ActiveSet
 from .matroids import Matroid, Pair, as_matroid, counts
 from .outer.greedy import Greedy
 from .outer.loop import Callback, Rule
@@ -90,7 +90,7 @@ class Options(NamedTuple):
             as_start(start),
             _checks.function("callback", callback),
             np.random.default_rng(rng),
-            (1e-13 if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
+            (EXACT if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
             None if max_iter is None else _checks.positive_int("max_iter", max_iter),
         )
 

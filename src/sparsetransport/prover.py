@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from . import certificate
 from ._checks import Floats
-from .inner.solvers import UnboundedError
+from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, no_limits
 from .outer import unbudgeted
 from .outer.loop import Outcome
@@ -17,7 +17,6 @@ from .problem import Problem
 from .result import Certificate, Parts
 
 Ints = NDArray[np.int64]
-PROOF = 1e-13  # the tolerance of a plan that others are measured by
 _FULL_UP_TO = 2000  # entries of it where there is no jump and a plan on the way will do
 
 
@@ -30,7 +29,7 @@ class Prover:
     @cached_property
     def full(self) -> Outcome:
         """The optimum without a budget, or where ``reg`` is positive and it has too many entries, a plan towards it."""
-        tol, limits = min(self.tol, PROOF), no_limits(self.problem.shape)  # what the user is content with is no proof
+        tol, limits = min(self.tol, EXACT), no_limits(self.problem.shape)  # what the user is content with is no proof
         if self.problem.reg > 0.0 and sum(self.problem.shape) > unbudgeted.POINTS_UP_TO:  # any dual point proves some
             limits = limits._replace(total=_FULL_UP_TO)
         return run(self.problem, limits, [], tol, polish=False, thorough=False)

@@ -12,6 +12,7 @@ from . import _checks
 from ._checks import Floats
 from .api import warn_of_rounding
 from .assemble import assemble
+from .inner.solvers import EXACT
 from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits
 from .options import as_pairs
 from .outer.loop import Callback, Outcome, Record, as_arrays
@@ -136,7 +137,7 @@ def solve_shared(
     fixed: Any = None,
     start: Any = None,
     polish: bool = True,
-    tol: float = 1e-13,
+    tol: float = EXACT,
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> SharedResult:
@@ -189,7 +190,7 @@ def solve_shared(
     >>> shared.lower_bound <= shared.value
     True
     """
-    scenarios = _checked_problems(problems)
+    scenarios = checked_problems(problems)
     shape = scenarios[0].shape
     shares = _checks.weights(weights, len(scenarios))
     matroid = as_matroid(budget)
@@ -217,10 +218,10 @@ def solve_shared(
         if polish and status is not Status.STOPPED:
             engine.polish()
         outcome = engine.outcome(Status.STOPPED if engine.stopped else status)
-    return _wrap(outcome, [Prover(one, limits, tol) for one in scenarios], shares)
+    return as_result(outcome, [Prover(one, limits, tol) for one in scenarios], shares)
 
 
-def _wrap(outcome: SharedOutcome, provers: list[Prover], weights: Floats) -> SharedResult:
+def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) -> SharedResult:
     """An outcome as users see it."""
     problems = [prover.problem for prover in provers]
     if not any(problem.cost.has_pairs for problem in problems):
@@ -246,7 +247,7 @@ def _restricted(provers: list[Prover], weights: Floats, rows: Ints, cols: Ints, 
     engine = SharedSupport(problems, weights, no_limits(problems[0].shape), n_jobs=1)
     engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), [])
     outcome = engine.outcome(Status.GIVEN)
-    return _wrap(outcome, [Prover(one, limits, 1e-13) for one in problems], weights)
+    return as_result(outcome, [Prover(one, limits, EXACT) for one in problems], weights)
 
 
 def _named_pairs(name: str, pairs: Any) -> list[Pair]:
@@ -254,7 +255,7 @@ def _named_pairs(name: str, pairs: Any) -> list[Pair]:
     return as_pairs(name, [] if pairs is None else pairs, "a list of pairs of ints")
 
 
-def _checked_problems(problems: Sequence[Problem]) -> list[Problem]:
+def checked_problems(problems: Sequence[Problem]) -> list[Problem]:
     """At least one problem, all of one shape."""
     try:
         scenarios = list(problems)

@@ -2,13 +2,13 @@
 
 import hashlib
 import json
-import os
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from .._files import whole_file
 from .encoders import Encoder, TokenPair, VectorPair
 
 BATCH = 256  # pairs between two visits to the disk
@@ -83,10 +83,5 @@ class CachedEncoder:
     def _write(self, pair: TokenPair, vectors: VectorPair) -> None:
         path = self.path(pair)
         path.parent.mkdir(exist_ok=True)
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
-            with unfinished.open("wb") as file:
-                np.savez(file, first=vectors[0], second=vectors[1])
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(path) as unfinished, unfinished.open("wb") as file:
+            np.savez(file, first=vectors[0], second=vectors[1])

@@ -16,6 +16,7 @@ from .._checks import Floats
 from .._jit import kernel, part
 from ..api import solve
 from ..batch import workers
+from ..inner.solvers import EXACT
 from ..matroids import Pair, PerColumn, PerRow
 from ..outer.batch import UNFINISHED, Pack, Plans
 from ..outer.batch import solve as solve_packed
@@ -24,7 +25,6 @@ Ints = NDArray[np.int64]
 Links = tuple[list[Pair], list[float]]
 """Pairs of words in order, and their scores."""
 _TOGETHER = 64  # sentence pairs that go to a worker at once
-_TOL = 1e-13  # as in `solve`
 _EPSILON = 1e-10  # keeps the scaling of a constant matrix finite
 
 
@@ -248,7 +248,7 @@ def _fill_first(packed: Pack, shape: Ints, neighbours: float, weight: float) -> 
             point += size
         packed.size[k, 4] = packed.size[k, 5] = min(shape[k, 0], shape[k, 1]) + 1
         packed.number[k, 0] = packed.number[k, 1] = 2.0 * weight
-        packed.number[k, 3] = _TOL * largest
+        packed.number[k, 3] = EXACT * largest
 
 
 class _Second(NamedTuple):
@@ -304,7 +304,7 @@ def _fill_second(
         size[count, 0], size[count, 1] = near.size, far.size
         size[count, 4] = size[count, 5] = 2 * (near.size + far.size)
         number[count, 0] = number[count, 1] = 2.0 * weight
-        number[count, 3] = _TOL * 2.0 * weight
+        number[count, 3] = EXACT * 2.0 * weight
         at += held.size
         point += near.size + far.size
         count += 1

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._checks import Floats
 from ..assemble import assemble
+from ..inner.solvers import EXACT
 from ..matroids import Matroid, as_matroid, limits_of
 from ..outer.loop import Outcome, Record
 from ..problem import Problem
-from ..prover import PROOF, Prover
+from ..prover import Prover
 from ..result import Result, Status
 
 Ints = NDArray[np.int64]
@@ -80,7 +81,7 @@ def as_result(
     else:
         rows, cols = np.nonzero(plan > 0.0)
         mass = plan[rows, cols]
-    prover = Prover(problem, limits_of(as_matroid(budget), problem.shape), PROOF)
+    prover = Prover(problem, limits_of(as_matroid(budget), problem.shape), EXACT)
     record = Record() if record is None else record
     result = assemble(Outcome(rows, cols, mass, Status.BASELINE, (), record, True), prover, _checks.as_numpy)
     return replace(result, converged=bool(converged), log={**result.log, **log, "problem": problem})

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._checks import Floats
 from .._jit import kernel
-from ..inner.apgd import _times, kkt_residual
+from ..inner.apgd import kkt_residual, times
 from ..inner.solvers import Solution
 from ..matroids import Pair, PerColumn
 from ..outer.loop import Callback, View, maximise
@@ -165,8 +165,8 @@ def _descend(
     for s in range(size):
         row_sum[near[s]] += start[s]
         col_sum[far[s]] += start[s]
-    _times(gram_a, row_sum, r)
-    _times(gram_b, col_sum, c)
+    times(gram_a, row_sum, r)
+    times(gram_b, col_sum, c)
     for s in range(size):
         gradient[s] += r[near[s]] + c[far[s]] + reg * start[s]
     momentum = 1.0
@@ -182,8 +182,8 @@ def _descend(
             old[s] = mass[s]
             row_sum[near[s]] += point[s]
             col_sum[far[s]] += point[s]
-        _times(gram_a, row_sum, r)
-        _times(gram_b, col_sum, c)
+        times(gram_a, row_sum, r)
+        times(gram_b, col_sum, c)
         for s in range(size):
             gradient[s] = slope[s] + r[near[s]] + c[far[s]] + reg * mass[s]
     return mass

@@ -4,7 +4,7 @@ from .. import _checks
 from ..problem import Problem
 from ..result import Result
 from ._wrap import as_result, dense, require_pot
-from .partial import _part
+from .partial import part_of
 
 
 def entropic_partial_ot(problem: Problem, mass: float, reg: float, *, max_iter: int = 10_000) -> Result:
@@ -42,7 +42,7 @@ def entropic_partial_ot(problem: Problem, mass: float, reg: float, *, max_iter: 
     max_iter = _checks.positive_int("max_iter", max_iter)
     ot, side = require_pot(), dense(problem, "entropic_partial_ot", balanced=False)
     plan, log = ot.partial.entropic_partial_wasserstein(
-        side.a, side.b, side.cost, reg, m=_part(side, mass), numItermax=max_iter, stopThr=1e-12, log=True
+        side.a, side.b, side.cost, reg, m=part_of(side, mass), numItermax=max_iter, stopThr=1e-12, log=True
     )
     error = float(log["err"][-1]) if log["err"] else 0.0
     return as_result(problem, side.whole(plan), converged=error <= 1e-12)

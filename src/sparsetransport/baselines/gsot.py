@@ -9,13 +9,14 @@ from scipy.optimize import minimize
 from .. import _checks
 from .._checks import Floats
 from .._jit import kernel
+from ..inner.solvers import EXACT
 from ..matroids import Uniform
 from ..outer.loop import Record
 from ..outer.shared_support import SharedOutcome
 from ..problem import Problem
 from ..prover import Prover
 from ..result import Status
-from ..shared import SharedResult, _checked_problems, _wrap
+from ..shared import SharedResult, as_result, checked_problems
 from ._wrap import Dense, dense
 
 
@@ -76,7 +77,7 @@ def gsot(
     >>> sorted(map(tuple, gsot(problems, 2, alpha=0.1, max_iter=50, tol=1e-9).links.tolist()))
     [(0, 0), (1, 1)]
     """
-    scenarios = _checked_problems(problems)
+    scenarios = checked_problems(problems)
     k, max_iter = _checks.positive_int("k", k), _checks.positive_int("max_iter", max_iter)
     alpha, rho = _checks.number("alpha", alpha, positive=True), _checks.number("rho", rho, positive=True)
     tol = _checks.number("tol", tol, positive=True)
@@ -94,7 +95,9 @@ def gsot(
     rows, cols = np.divmod(order, n)
     outcome = SharedOutcome(rows, cols, state.plans[:, rows, cols], Status.BASELINE, (), Record())
     limits = Uniform(min(k, m * n)).limits((m, n))
-    result = _wrap(outcome, [Prover(one, limits, 1e-12) for one in scenarios], _checks.weights(None, len(scenarios)))
+    result = as_result(
+        outcome, [Prover(one, limits, EXACT) for one in scenarios], _checks.weights(None, len(scenarios))
+    )
     result.log["primal"] = float(np.linalg.norm(state.plans - state.copies))
     result.log["iterations"] = max_iter
     return result

@@ -35,11 +35,11 @@ def partial_ot(problem: Problem, mass: float) -> Result:
            [0. , 0. ]])
     """
     ot, side = require_pot(), dense(problem, "partial_ot", balanced=False)
-    plan = ot.partial.partial_wasserstein(side.a, side.b, side.cost, m=_part(side, mass))
+    plan = ot.partial.partial_wasserstein(side.a, side.b, side.cost, m=part_of(side, mass))
     return as_result(problem, side.whole(plan))
 
 
-def _part(side: Dense, mass: float) -> float:
+def part_of(side: Dense, mass: float) -> float:
     """The mass to move, checked."""
     mass = _checks.number("mass", mass, positive=True)
     most = float(min(side.a.sum(), side.b.sum()))

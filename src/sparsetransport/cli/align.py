@@ -14,7 +14,7 @@ from rich.text import Text
 from .. import plotting
 from ..apps.word_alignment import Alignment, WordAligner
 from . import pairs_file, reading, writing
-from .console import Debug, _leave, errors, in_background, plain_errors, say, whole_file
+from .console import Debug, errors, in_background, leave, output_file, plain_errors, say
 
 CHUNK = 64  # pairs between two visits to the disk
 COLOURS = ("cyan", "green", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta", "bright_blue")
@@ -105,7 +105,7 @@ def _to_file(aligner: WordAligner, source: pairs_file.PairsFile, out: Path, jobs
     except KeyboardInterrupt:
         kept = f"{partial.done} of {source.count} pairs are kept in {partial.path}"
         say(f"Interrupted: {kept}; the same command goes on from there.", "red")
-        _leave(130)
+        leave(130)
     partial.finish()
     Console().print(f"{source.count} pairs: {out}", soft_wrap=True, highlight=False, markup=False)
 
@@ -173,7 +173,7 @@ def _check_picture(plot: Path | None) -> None:
 def _draw(found: Alignment, plot: Path) -> None:
     if not found.tokens_1 or not found.tokens_2:
         raise ValueError("--plot needs words in both sentences")
-    with whole_file(plot) as unfinished:
+    with output_file(plot) as unfinished:
         figure: Any = found.plot().figure
         figure.savefig(unfinished, format=plot.suffix.lower()[1:], bbox_inches="tight", dpi=150)
     Console().print(f"picture: {plot}", soft_wrap=True, highlight=False, markup=False)

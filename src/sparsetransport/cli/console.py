@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from .. import _checks
+from .._files import whole_file
 
 _T = TypeVar("_T")
 _BACKGROUND = "sparsetransport-work"
@@ -54,7 +55,7 @@ def plain_errors(debug: bool = False) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         say("Interrupted: nothing unfinished is left behind.", "red")
-        _leave(130)
+        leave(130)
     except Exception as error:
         if debug:
             traceback.print_exc()
@@ -76,7 +77,7 @@ def explain(error: Exception) -> tuple[str, int]:
     return f"{type(error).__name__}: {error} (--debug shows where)", 1
 
 
-def _leave(code: int) -> None:
+def leave(code: int) -> None:
     """Exit; at once if a kernel is still at work in the background, which nothing can stop."""
     if any(thread.name == _BACKGROUND for thread in threading.enumerate()):
         with suppress(BrokenPipeError):
@@ -118,27 +119,21 @@ def in_background(work: Callable[[], _T]) -> _T:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to, which takes its place when all went well.
+def output_file(path: Path) -> Iterator[Path]:
+    """As `whole_file`, but what cannot be written fails before the work, not after it.
 
     Folders are made if need be, and go again if nothing came of them.
     """
     path = path.resolve()
     if path.is_dir():
         raise IsADirectoryError(None, "is a folder", str(path))
-    with _folder(path.parent):
-        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with _folder(path.parent), whole_file(path) as unfinished:
         try:
-            try:
-                unfinished.touch()  # an error now, not after the work
-            except OSError as error:
-                error.filename = str(path)  # what was asked for, not what is beside it for now
-                raise
-            yield unfinished
-            os.replace(unfinished, path)
-        finally:
-            with suppress(OSError):
-                unfinished.unlink()
+            unfinished.touch()
+        except OSError as error:
+            error.filename = str(path)  # what was asked for, not what is beside it for now
+            raise
+        yield unfinished
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from .. import plotting
 from ..apps import demo as ports_and_cities
-from .console import Debug, duration, in_background, plain_errors, whole_file
+from .console import Debug, duration, in_background, output_file, plain_errors
 
 PICTURE = "sparsetransport-demo.png"
 
@@ -22,7 +22,7 @@ def demo(
     """Which container port serves which city, with so few links? A table and a picture, no download."""
     console = Console()
     picture = out / PICTURE
-    with plain_errors(debug), whole_file(picture) as unfinished:
+    with plain_errors(debug), output_file(picture) as unfinished:
         with console.status("Solving (the first time Numba compiles, which can take a minute)"):
             comparison = in_background(lambda: ports_and_cities.run(budget))
         _print_comparison(console, comparison)

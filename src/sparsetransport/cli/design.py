@@ -20,7 +20,7 @@ from .. import _checks, plotting
 from .._checks import Floats
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
-from .console import Debug, duration, errors, in_background, plain_errors, say, whole_file
+from .console import Debug, duration, errors, in_background, output_file, plain_errors, say
 from .labelled import in_order, read_labelled, read_pairs
 from .reading import either
 from .writing import PICTURES
@@ -170,7 +170,7 @@ def _draw(picture: Path, plot: Path, network: Design, inputs: Inputs) -> None:
 
 def _maybe_file(path: Path | None) -> AbstractContextManager[Path | None]:
     """A file to write to, if there is one to be."""
-    return nullcontext() if path is None or str(path) == "-" else whole_file(path)
+    return nullcontext() if path is None or str(path) == "-" else output_file(path)
 
 
 def _tell(what: str, path: Path | None) -> None:

@@ -1,11 +1,13 @@
 """Files of sentence pairs, a line each with tabs between columns, and the links of them, some of which are finished."""
 
 import hashlib
-import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from .._files import whole_file
 
 _MARK = "# sparsetransport align "
 
@@ -101,13 +103,7 @@ class Partial:
 
     def finish(self) -> None:
         """Make it the file that is wanted."""
-        unfinished = self.out.with_name(f".{self.out.name}.{os.getpid()}")
-        try:
-            with self.path.open("rb") as file, unfinished.open("wb") as whole:
-                file.readline()
-                while block := file.read(1 << 20):
-                    whole.write(block)
-            os.replace(unfinished, self.out)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(self.out) as unfinished, self.path.open("rb") as file, unfinished.open("wb") as whole:
+            file.readline()
+            shutil.copyfileobj(file, whole)
         self.path.unlink()

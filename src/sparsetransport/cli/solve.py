@@ -24,7 +24,7 @@ from ..options import METHODS
 from ..outer.loop import Callback, Step
 from ..result import Result
 from . import reading, writing
-from .console import Debug, duration, errors, figure, in_background, plain_errors, share, whole_file
+from .console import Debug, duration, errors, figure, in_background, output_file, plain_errors, share
 from .inputs import Inputs, build, read_inputs
 from .picture import draw
 
@@ -127,7 +127,7 @@ def solve(
 
         with ExitStack() as files:
             unfinished, picture = (
-                files.enter_context(whole_file(path)) if path is not None and str(path) != "-" else None
+                files.enter_context(output_file(path)) if path is not None and str(path) != "-" else None
                 for path in (out, plot)
             )
             with _progress(matroid, inputs.shape) as callback:

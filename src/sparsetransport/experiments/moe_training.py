@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from .. import nn
+from .._files import whole_file
 from .moe_images import Images, batch
-from .report import Progress, whole_file
+from .report import Progress
 from .resnet import ResNet18
 
 EXPERTS = 4

@@ -4,14 +4,15 @@ import json
 import math
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
+
+from .._files import whole_file
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -226,17 +227,6 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return {**found, "system": f"{platform.system()} {platform.machine()}", "cpus": str(os.cpu_count())}
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to, which takes its place if all went well."""
-    unfinished = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _writer(name: str, picture: Any) -> Callable[[Path], object]:

@@ -9,7 +9,7 @@ from ._cholesky import Floats
 
 
 @part
-def _times(hessian: Floats, x: Floats, out: Floats) -> None:
+def times(hessian: Floats, x: Floats, out: Floats) -> None:
     """``out = H x`` for a symmetric ``H``, four rows at a time."""
     size = x.size
     out[:] = 0.0
@@ -47,7 +47,7 @@ def largest_eigenvalue(hessian: Floats) -> float:
     x, y = np.full(size, 1.0 / math.sqrt(size)), np.empty(size)
     value = 0.0
     for _ in range(100):
-        _times(hessian, x, y)
+        times(hessian, x, y)
         norm = math.sqrt(np.sum(y * y))
         if norm == 0.0:
             break
@@ -77,7 +77,7 @@ def apgd(hessian: Floats, slope: Floats, x: Floats, tol: float, max_iter: int) -
     """
     size = slope.size
     gradient, previous = np.empty(size), np.empty(size)
-    _times(hessian, x, gradient)
+    times(hessian, x, gradient)
     gradient += slope
     previous[:] = gradient
     old = x.copy()
@@ -93,7 +93,7 @@ def apgd(hessian: Floats, slope: Floats, x: Floats, tol: float, max_iter: int) -
             slant = gradient[i] + beta * (gradient[i] - previous[i])
             old[i], previous[i] = x[i], gradient[i]
             x[i] = max(point - slant / length, 0.0)
-        _times(hessian, x, gradient)
+        times(hessian, x, gradient)
         gradient += slope
         residual = kkt_residual(gradient, x)
         used += 1

@@ -10,6 +10,8 @@ from ..problem import Quadratic
 from . import active_set
 from .apgd import apgd, kkt_residual
 
+EXACT = 1e-13  # of the problem's scale: a gradient below it counts as zero, and no rounding is in the way
+
 Ints = NDArray[np.int64]
 _BLOCK = 64  # pairs whose curvature is computed together, with all that is between them
 ROUNDING = 1e-9  # a relative KKT residual that rounding can leave where Gram matrices are nearly singular
@@ -60,7 +62,7 @@ class ActiveSet:
         Limit on the entries that enter in one call; None for none that matters.
     """
 
-    def __init__(self, objective: Quadratic, tol: float = 1e-13, max_iter: int | None = None) -> None:
+    def __init__(self, objective: Quadratic, tol: float = EXACT, max_iter: int | None = None) -> None:
         self.objective = objective
         self.tol = tol
         self.max_iter = max_iter
@@ -151,7 +153,7 @@ class APGD:
         Iterations at the most; 1,000 for None.
     """
 
-    def __init__(self, objective: Quadratic, tol: float = 1e-13, max_iter: int | None = None) -> None:
+    def __init__(self, objective: Quadratic, tol: float = EXACT, max_iter: int | None = None) -> None:
         self.objective = objective
         self.tol = tol
         self.max_iter = 1000 if max_iter is None else max_iter

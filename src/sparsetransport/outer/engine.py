@@ -7,7 +7,7 @@ import numpy as np
 from .._checks import Floats
 from ..geometry._entries import DENSE, Gram, Ints
 from ..inner.active_set import enlarge
-from ..inner.solvers import UnboundedError
+from ..inner.solvers import EXACT, UnboundedError
 from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
 from ..result import Status
@@ -30,7 +30,7 @@ class Engine:
     """One problem with one counting budget, and the state of its solve."""
 
     def __init__(
-        self, problem: Problem, limits: Limits | None = None, *, tol: float = 1e-13, callback: Callback | None = None
+        self, problem: Problem, limits: Limits | None = None, *, tol: float = EXACT, callback: Callback | None = None
     ) -> None:
         self.problem = problem
         self.limits = no_limits(problem.shape) if limits is None else limits

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..inner.solvers import ActiveSet
+from ..inner.solvers import EXACT, ActiveSet
 from ..matroids import Matroid, Pair
 from ..problem import Quadratic
 from ..result import Status
@@ -13,7 +13,7 @@ NOBODY = -1  # leaves
 
 
 def exchange(
-    objective: Quadratic, matroid: Matroid, outcome: Outcome, tol: float = 1e-13, callback: Callback | None = None
+    objective: Quadratic, matroid: Matroid, outcome: Outcome, tol: float = EXACT, callback: Callback | None = None
 ) -> Outcome:
     """Exchange entries of the outcome until no exchange of the steepest pairs outside lowers the objective.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
-from ..inner.solvers import ActiveSet, InnerSolver, Solution
+from ..inner.solvers import EXACT, ActiveSet, InnerSolver, Solution
 from ..matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of
 from ..problem import Quadratic
 from ..result import Path, Result, Status
@@ -198,7 +198,7 @@ def maximise(
     inner: InnerSolver | None = None,
     reclaim: bool = True,
     rng: np.random.Generator | None = None,
-    tol: float = 1e-13,
+    tol: float = EXACT,
     start: Sequence[Pair] = (),
     callback: Callback | None = None,
 ) -> Outcome:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .._checks import Floats
 from ..geometry._entries import Ints
-from ..inner.solvers import UnboundedError
+from ..inner.solvers import EXACT, UnboundedError
 from ..matroids import Limits, Matroid, Pair
 from ..problem import Problem
 from ..result import Status
@@ -61,7 +61,7 @@ class SharedSupport:
         limits: Limits,
         *,
         matroid: Matroid | None = None,
-        tol: float = 1e-13,
+        tol: float = EXACT,
         n_jobs: int = 1,
         callback: Callback | None = None,
     ) -> None:

@@ -47,13 +47,23 @@ def _candidates(data: Data, work: Work, wish: Floats) -> int:
         if wish[j] <= data.tol:
             wish[j] = 0.0
         count += wish[j] > 0.0
-    while work.left[0] <= 0 and count > WIDTH:
-        least = -1
-        for j in range(wish.size):
-            if wish[j] > 0.0 and (least < 0 or wish[j] < wish[least]):
-                least = j
-        wish[least] = 0.0
-        count -= 1
+    if work.left[0] > 0 or count <= WIDTH:
+        return count
+    best = np.zeros(WIDTH)  # in descending order
+    for j in range(wish.size):
+        place = WIDTH
+        while place > 0 and wish[j] > best[place - 1]:
+            if place < WIDTH:
+                best[place] = best[place - 1]
+            place -= 1
+        if place < WIDTH:
+            best[place] = wish[j]
+    count = 0
+    for j in range(wish.size):
+        if count < WIDTH and wish[j] >= best[WIDTH - 1]:
+            count += 1
+        else:
+            wish[j] = 0.0
     return count
 
 

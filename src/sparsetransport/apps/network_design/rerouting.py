@@ -206,7 +206,10 @@ def _add(links: Any, scenario: Any, search: Any, i: int, j: int, rate: float) ->
         ended, more = _shortest(links, scenario, search, source, i, profit, False)
         work += more
         length = search[0][i]
-        if not ended or not length < np.inf:
+        if not ended:
+            break
+        if not length < np.inf:  # no way is shorter than what the link earns: the prices take that up
+            _reprice(search, profit)
             break
         sent = _push(scenario, search, source, i, np.inf)
         if sent <= tiny:
