@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from . import _checks, certificate
 from .assemble import assemble, on_support
 from .inner.solvers import EXACT, UnboundedError
-from .matroids import Limits, Matroid, Uniform, counts, limits_of
+from .matroids import Limits, Matroid, Pair, Uniform, counts, limits_of
 from .options import Options, as_pairs
 from .outer.engine import Engine
 from .outer.exchange import exchange
@@ -23,9 +23,8 @@ from .result import Certificate, Result, Status
 
 Ints = NDArray[np.int64]
 _ALL_THE_SAME = 1e-8  # of a relative gap: what rounding may leave of the optimum's
-ROUNDING = 1e-8  # of the terms of a gradient: what is below may be noise
 _SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
-_REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which reverse greedy is not tried
+_REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which no start is made of it
 _RESTARTS = 24  # random ones while a gap is open,
 _RESTART_LOOKS = 50_000_000  # or as many as have so many pairs together,
 _RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
@@ -261,11 +260,11 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
 
 def warn_of_rounding(problem: Problem) -> None:
     """Where marginal errors weigh so much that the costs are lost in the rounding of their sum."""
-    mean = problem.cost.common
-    if problem.scale * ROUNDING > mean > 0.0:
+    if problem.costs_are_lost:
         _checks.warn(
             f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
-            f"{problem.scale / mean:.1e} times as much): the plan may be far from optimal; take a smaller one"
+            f"{problem.scale / problem.cost.common:.1e} times as much): the plan may be far from optimal; take a "
+            "smaller one"
         )
 
 
@@ -304,10 +303,14 @@ def _polish_by_oracle(
         looser = run(problem, limits, [], tol, polish=True, thorough=False)
     except UnboundedError:
         return outcome
-    order = np.argsort(-looser.mass, kind="stable")
-    pairs = list(zip(looser.rows[order].tolist(), looser.cols[order].tolist(), strict=True))
-    other = maximise(problem, matroid, OMP(), tol=tol, start=pairs)
+    other = maximise(problem, matroid, OMP(), tol=tol, start=_largest_first(looser))
     return better(problem, outcome, exchange(problem, matroid, other, tol))
+
+
+def _largest_first(plan: Outcome) -> list[Pair]:
+    """The pairs of a plan, those with the most mass first."""
+    order = np.argsort(-plan.mass, kind="stable")
+    return list(zip(plan.rows[order].tolist(), plan.cols[order].tolist(), strict=True))
 
 
 def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Options) -> Result:
@@ -320,23 +323,32 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
     proof = result.certify()
-    others = _other_starts(prover, options.callback, proof) if options.counting and prover.is_bounded else ()
-    for engine in others:
-        engine.grow()
-        engine.polish(thorough=True)
-        before, outcome = outcome, better(prover.problem, outcome, engine.outcome())
+    for other in _other_plans(prover, options, proof) if prover.is_bounded else ():
+        before, outcome = outcome, better(prover.problem, outcome, other)
         if outcome is not before:
             result = assemble(outcome, prover, result._give)
             result._proofs[True] = replace(proof, value=result.value)  # a bound is one for all plans
-        if engine.stopped:
+        if other.status is Status.STOPPED:
             return replace(result, status=Status.STOPPED)
         if result.relative_gap <= gap_tol:
             break
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
 
+def _other_plans(prover: Prover, options: Options, proof: Certificate) -> Iterator[Outcome]:
+    """Plans from other starts, as good as exchanges make them."""
+    if options.counting:
+        for engine in _other_starts(prover, options.callback, proof):
+            engine.grow()
+            engine.polish(thorough=True)
+            yield engine.outcome()
+    elif options.matroid is not None and prover.full.rows.size <= _REVERSE_UP_TO:
+        begun = maximise(prover.problem, options.matroid, OMP(), tol=prover.tol, start=_largest_first(prover.full))
+        yield exchange(prover.problem, options.matroid, begun, prover.tol, options.callback)
+
+
 def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate) -> Iterator[Engine]:
-    """Where else to begin: what the dual asks for; the plan without a budget, cut down to it; random pairs."""
+    """Where else to begin: what the dual asks for; the plan without a budget, built or cut down; random pairs."""
     (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
     if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
         engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
@@ -345,6 +357,9 @@ def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate)
         engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), mass)
         yield engine
     if prover.full.rows.size <= _REVERSE_UP_TO:
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        engine.seed(_largest_first(prover.full))
+        yield engine
         engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
         engine.reverse(prover.full)
         yield engine

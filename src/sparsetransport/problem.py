@@ -16,6 +16,7 @@ from .geometry.matrices import Cost, Gram, as_gram
 Ints = NDArray[np.int64]
 Fields = tuple[Floats, Floats]
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
+_NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
 _SOFT = "marginals are soft here, and a large number comes close to hard ones"
 
 
@@ -187,6 +188,11 @@ class Problem:
         r, c = self.base
         return max(float(np.abs(r).max()), float(np.abs(c).max()), -min(self.cost.lowest, 0.0))
 
+    @property
+    def costs_are_lost(self) -> bool:
+        """Do marginal errors weigh so much that costs are lost in the rounding of their sum?"""
+        return bool(costs_are_lost(self.scale, self.cost.common))
+
     def marginals(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """Row and column sums of a sparse plan."""
         m, n = self.shape
@@ -262,6 +268,11 @@ def _weight(value: Any) -> float:
         if value == np.inf:
             raise ValueError(f"{error}: {_SOFT}") from None
         raise
+
+
+def costs_are_lost(scale: Any, common: Any) -> Any:
+    """The same from the scales of problems and their common costs."""
+    return (scale * _NOISE > common) & (common > 0.0)
 
 
 def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> float:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from cases import KERNELS, instance, support
 
+import sparsetransport as st
 from sparsetransport.outer import run, unbudgeted
 
 
@@ -62,3 +63,65 @@ def test_without_a_jump_growing_goes_on(short, monkeypatch):
     jumped = case.solve()
     monkeypatch.setattr(unbudgeted, "optimum", lambda *_: None)
     assert support(case.solve()) == support(jumped)
+
+
+@pytest.mark.parametrize("sides", [("delta", "delta"), ("delta", "rbf"), ("rbf", "delta"), ("rbf", "rbf")])
+@pytest.mark.parametrize("shape", [(4, 30), (30, 4)])
+def test_every_side_may_be_eliminated(shape, sides, short):
+    """Equations with one unknown each go first: those of a delta kernel, of the larger side if both are so."""
+    case = instance(5, *shape, "rbf", 5.0, (5.0, 8.0))
+    kernels = [st.Delta() if side == "delta" else gram for side, gram in zip(sides, (case.Ga, case.Gb), strict=True)]
+    problem = st.Problem.from_matrices(case.C, case.a, case.b, kernels=kernels, unbalanced=(5.0, 8.0), reg=5.0)
+    nothing = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    rows, cols, mass = unbudgeted.optimum(problem, *nothing)
+    assert mass.size > 5
+    fields = problem.fields(rows, cols, mass)
+    np.testing.assert_allclose(problem.gradient(fields, rows, cols) + problem.reg * mass, 0.0, atol=1e-11)
+    assert problem.gradient_rows(fields, 0, shape[0])[~_held(shape, rows, cols)].min() > -1e-11
+
+
+def _held(shape, rows, cols):
+    held = np.zeros(shape, bool)
+    held[rows, cols] = True
+    return held
+
+
+@pytest.mark.parametrize("budget", [150, st.PerColumn(14), st.PerRow(11) & st.PerColumn(14)])
+def test_a_budget_that_does_not_bind_is_none(budget, short, monkeypatch):
+    """The optimum without a budget is found at once there too."""
+    case = instance(3, 14, 11, "rbf", 5.0, (5.0, 5.0))
+    free = case.solve()
+    monkeypatch.setattr(st.outer.compiled, "grow", _fails_beyond(st.outer.compiled.grow, 5))
+    result = case.solve(budget=budget)
+    assert result.status is st.Status.OPTIMAL
+    np.testing.assert_allclose(result.plan, free.plan, atol=1e-12)
+
+
+def _fails_beyond(grow, entries):
+    def watched(data, work, *rest):
+        code = grow(data, work, *rest)
+        assert work.factor.size[0] <= entries
+        return code
+
+    return watched
+
+
+@pytest.mark.parametrize("budget", [30, st.PerRow(3), st.PerColumn(4) & st.PerRow(3)])
+def test_a_budget_that_binds_is_kept(budget, short, monkeypatch):
+    """What is found at once is not allowed, and the plan is that of growing."""
+    case = instance(3, 14, 11, "rbf", 5.0, (5.0, 5.0))
+    monkeypatch.setattr(unbudgeted, "effort", lambda _: 0.0)
+    tried = case.solve(budget=budget)
+    monkeypatch.setattr(unbudgeted, "effort", lambda _: np.inf)
+    assert support(tried) == support(case.solve(budget=budget))
+    assert tried.status is st.Status.BUDGET_USED
+
+
+def test_a_start_with_more_entries_is_kept(short, monkeypatch):
+    """Also where the jump is tried first and does not lead within the budget."""
+    case = instance(3, 14, 11, "rbf", 5.0, (5.0, 5.0))
+    start = case.solve(budget=20)
+    monkeypatch.setattr(unbudgeted, "effort", lambda _: 0.0)
+    again = case.solve(budget=20, start=start)
+    assert again.value <= start.value * (1.0 + 1e-12)
+    assert again.path.start == tuple(zip(start.rows.tolist(), start.cols.tolist(), strict=True))

@@ -12,15 +12,16 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
-from ..api import ROUNDING, solve_checked
+from ..api import solve_checked
 from ..assemble import SMALL_RESIDUAL
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
+from ..geometry.matrices import Cost, may_stand_apart
 from ..matroids import Limits, Matroid, limits_of
 from ..options import Options
 from ..outer import batch
 from ..outer.matching import is_one_to_one
-from ..problem import Problem, auto_weight, weights_of
+from ..problem import Problem, auto_weight, costs_are_lost, weights_of
 from ..result import Result
 from .later import Asked, Later, Matrices, Solved
 
@@ -213,24 +214,26 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
             packed, scale = _pack_problems(group, options.tol)
             problems: list[Any] = [ready.source for ready in group]
             empty = np.array([not problem.cost.has_pairs for problem in problems])
-            mean = np.array([problem.cost.mean for problem in problems])
+            common = np.array([problem.cost.common for problem in problems])
         else:
             flat = _Flat.of(group)
-            sound = flat.seen.sound.tolist()
-            if not all(sound):  # rare: leave those that are not out, and look again
-                left = [ready for ready, fine in zip(group, sound, strict=True) if not fine]
-                group = [ready for ready, fine in zip(group, sound, strict=True) if fine]
+            fine = flat.seen.sound.copy()
+            if task.geometry["unbalanced"] == "auto":  # alone there will be a warning of costs that stand apart
+                fine &= flat.common >= flat.seen.mean
+            if not fine.all():  # rare: leave these out, and look again
+                left = [ready for ready, good in zip(group, fine.tolist(), strict=True) if not good]
+                group = [ready for ready, good in zip(group, fine.tolist(), strict=True) if good]
                 if not group:
                     return left
                 flat = _Flat.of(group)
             packed, scale = _pack_matrices(group, flat, task.geometry, options.tol)
-            empty, mean = flat.seen.allowed == 0, flat.seen.mean
+            empty, common = flat.seen.allowed == 0, flat.common
     plans = batch.solve(packed, options.polish)
     with _TURN:
         solved = Solved.of(plans, packed, scale, empty)
         finished = (plans.code != batch.UNFINISHED) & (solved.kkt <= max(SMALL_RESIDUAL, options.tol))
         finished &= np.isfinite(plans.number).all(1)
-        finished &= (scale * ROUNDING <= mean) | (mean == 0.0)  # solved alone there will be a warning
+        finished &= ~costs_are_lost(scale, common)  # solved alone there will be a warning
         for k, (ready, done) in enumerate(zip(group, finished.tolist(), strict=True)):
             if done:
                 results[ready.place] = Later.of(solved, k, ready)
@@ -270,6 +273,7 @@ class _Flat(NamedTuple):
     sides: list[Floats]
     mass: Floats
     seen: batch.Look
+    common: Floats
 
     @classmethod
     def of(cls, group: Sequence[Asked]) -> "_Flat":
@@ -283,7 +287,11 @@ class _Flat(NamedTuple):
             sides.append(_uniform(m) if a is None else np.asarray(a, np.float64))
             sides.append(_uniform(n) if b is None else np.asarray(b, np.float64))
         mass = np.concatenate(sides)
-        return cls(shape, cost, sides, mass, batch.look(shape, cost, mass))
+        seen = batch.look(shape, cost, mass)
+        common = seen.mean.copy()
+        for k in np.flatnonzero(seen.sound & may_stand_apart(seen.lowest, seen.mean)).tolist():
+            common[k] = Cost.of_matrix(sources[k][0]).common
+        return cls(shape, cost, sides, mass, seen, common)
 
 
 def _pack_matrices(

@@ -112,7 +112,7 @@ class Cost:
     @cached_property
     def common(self) -> float:
         """The mean; without the largest cost if all others of a sample are far below it and it stands for something."""
-        if self.lowest > _FAR * self.mean:
+        if not may_stand_apart(self.lowest, self.mean):
             return self.mean
         drawn = np.arange(pairs) if (pairs := int(np.prod(self.shape))) <= _SAMPLE else _drawn(pairs)
         costs = np.abs(self.entries(drawn // self.shape[1], drawn % self.shape[1]))
@@ -120,6 +120,11 @@ class Cost:
         rest = costs[costs < costs.max(initial=0.0)]
         is_apart = 0.0 < rest.max(initial=0.0) < _FAR * costs.max(initial=0.0)
         return float(rest.mean()) if is_apart else self.mean
+
+
+def may_stand_apart(lowest: Any, mean: Any) -> Any:
+    """Could the largest cost be far above all others?"""
+    return lowest <= _FAR * mean
 
 
 def _drawn(pairs: int) -> Ints:

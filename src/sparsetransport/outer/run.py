@@ -7,10 +7,11 @@ from ..matroids import Limits, Pair
 from ..problem import Problem
 from ..result import Status
 from . import matching, unbudgeted
+from .capacity import used_capacity
 from .engine import Engine
 from .loop import Callback, Outcome
 
-GROWN_UP_TO = 1000, 2  # entries, and entries a point: what a plan without a budget grows to one by one
+GROWN_UP_TO = 1000, 1  # entries, and entries a point: what a plan grows to before the optimum is sought at once
 
 
 def run(
@@ -25,12 +26,21 @@ def run(
     thorough: bool,
 ) -> Outcome:
     """The compiled loop from start to end."""
-    m, n = problem.shape
-    if problem.reg > 0.0 and limits.most == m * n and m + n <= unbudgeted.POINTS_UP_TO:
-        return _without_budget(problem, limits, first, tol, callback, masses)
-    engine = Engine(problem, limits, tol=tol, callback=callback)
+    grown = max(GROWN_UP_TO[0], GROWN_UP_TO[1] * sum(problem.shape))
+    jumps = grown < limits.most and _is_worth_a_jump(problem, limits)
+    engine = Engine(problem, limits._replace(total=grown) if jumps else limits, tol=tol, callback=callback)
     engine.seed(first, masses)
     engine.grow()
+    if jumps and not engine.stopped and engine.work.left[0] <= 0:
+        best = _jump(engine, limits)
+        if best is not None:
+            return best
+        if len(first) > grown:  # it did not all fit
+            engine = Engine(problem, limits, tol=tol, callback=callback)
+            engine.seed(first, masses)
+        else:
+            engine.work.left[0] += limits.total - grown
+        engine.grow()
     if polish:
         engine.polish(thorough=thorough)
     outcome = engine.outcome()
@@ -52,28 +62,22 @@ def better(problem: Problem, first: Outcome, second: Outcome) -> Outcome:
     return second._replace(start=first.start, record=first.record)
 
 
-def _without_budget(
-    problem: Problem,
-    limits: Limits,
-    first: Sequence[Pair],
-    tol: float,
-    callback: Callback | None,
-    masses: Floats | None,
-) -> Outcome:
-    """Grow, and where the plan turns out to have entries without end, jump to the optimum."""
-    enough = max(GROWN_UP_TO[0], GROWN_UP_TO[1] * sum(problem.shape))
-    engine = Engine(problem, limits._replace(total=enough), tol=tol, callback=callback)
-    engine.seed(first, masses)
-    engine.grow()
-    grown = engine.outcome()
-    if grown.status is not Status.BUDGET_USED:
-        return grown
+def _is_worth_a_jump(problem: Problem, limits: Limits) -> bool:
+    """Could the optimum without a budget be within the limits, and be found faster than the plan grows to them?"""
+    if problem.reg == 0.0 or sum(problem.shape) > unbudgeted.POINTS_UP_TO:
+        return False
+    return unbudgeted.effort(problem) < float(limits.most) ** 3
+
+
+def _jump(engine: Engine, limits: Limits) -> Outcome | None:
+    """The optimum without a budget, for a plan that turns out to have entries without end, if the limits allow it."""
+    grown, problem = engine.outcome(), engine.problem
     plan = unbudgeted.optimum(problem, grown.rows, grown.cols, grown.mass)
     if plan is None:
-        engine.work.left[0] += limits.total - enough
-        engine.grow()
-        return engine.outcome()
+        return None
     rows, cols, mass = plan
+    if (used_capacity(rows, cols, limits.labels, len(limits.groups)) > limits.flat).any():
+        return None
     best = grown._replace(rows=rows, cols=cols, mass=mass, status=Status.OPTIMAL)
     grown.record.jump(grown, best, problem.value(*plan))
     return best

@@ -20,30 +20,25 @@ _SOLVED, _GOOD_ENOUGH = 1e-14, 1e-12  # of the scale of gradients
 
 def optimum(problem: Problem, rows: Ints, cols: Ints, mass: Floats) -> tuple[Ints, Ints, Floats] | None:
     """The optimal plan, sought from another one; None where rounding is in the way. ``reg`` must be positive."""
-    m, n = problem.shape
+    m = problem.shape[0]
     cost = problem.cost.rows(0, m)
     wanted = np.concatenate([problem.a, problem.b])
-    kernel = np.zeros((m + n, m + n))  # what makes potentials of u and v
-    for part, gram, weight in zip(
-        (slice(m), slice(m, None)), (problem.gram_a, problem.gram_b), problem.unbalanced, strict=True
-    ):
-        points = np.arange(gram.size)
-        kernel[part, part] = 2.0 * weight * gram.block(points, points)
+    kernel = _Kernel(problem)
 
     def look(dual: Floats) -> tuple[float, Floats, Floats, Floats]:
         """The value of a dual point, its plan times ``reg``, by how much the equations fail, and in gradients."""
-        potential = kernel @ dual
+        potential = kernel.times(dual)
         wish = np.maximum(potential[:m, None] + potential[m:] - cost, 0.0)
         value = float(potential @ (wanted - 0.5 * dual)) - 0.5 * float(np.vdot(wish, wish)) / problem.reg
         error = wanted - dual - np.concatenate([wish.sum(axis=1), wish.sum(axis=0)]) / problem.reg
-        return value, wish, error, kernel @ error
+        return value, wish, error, kernel.times(error)
 
     dual = wanted - np.concatenate(problem.marginals(rows, cols, mass))
     value, wish, error, missed = look(dual)
     for _ in range(_STEPS):
         if np.abs(missed).max() <= _SOLVED * problem.scale:
             break
-        step = np.linalg.solve(_jacobian(wish > 0.0, kernel, problem.reg), error)
+        step = kernel.step((wish > 0.0).astype(np.float64), error)
         rise, length = float(step @ missed), 1.0
         for _ in range(_HALVINGS):
             new = look(dual + length * step)
@@ -60,8 +55,62 @@ def optimum(problem: Problem, rows: Ints, cols: Ints, mass: Floats) -> tuple[Int
     return rows, cols, wish[rows, cols] / problem.reg
 
 
-def _jacobian(active: NDArray[np.bool_], kernel: Floats, reg: float) -> Floats:
-    """How ``u + γ1`` and ``v + γ'1`` change with ``u`` and ``v`` where these entries are active."""
-    (m, n), joint = active.shape, active.astype(np.float64)
-    spread = np.block([[np.diag(joint.sum(axis=1)), joint], [joint.T, np.diag(joint.sum(axis=0))]])
-    return np.eye(m + n) + spread @ kernel / reg
+def effort(problem: Problem) -> float:
+    """About how many operations it takes."""
+    m, n = problem.shape
+    size = float(_Kernel(problem).equations)
+    return 20.0 * (2.0 * size * m * n + size**3)
+
+
+class _Kernel:
+    """What makes potentials of ``u`` and ``v``, and Newton's steps with it."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.weights = [2.0 * weight for weight in problem.unbalanced]
+        self.grams = [problem.gram_a, problem.gram_b]
+
+    @property
+    def eliminated(self) -> int | None:
+        """The side whose equations have each one unknown of that side, the larger one if both are so; or None."""
+        sides = [side for side in (0, 1) if self.grams[side].is_delta]
+        return max(sides, key=self.problem.shape.__getitem__, default=None)
+
+    @property
+    def equations(self) -> int:
+        """How many are solved together in a step."""
+        return sum(self.problem.shape) - (0 if self.eliminated is None else self.problem.shape[self.eliminated])
+
+    def times(self, dual: Floats) -> Floats:
+        """The potentials of a dual point."""
+        u, v = np.split(dual, self.problem.shape[:1])
+        return np.concatenate([w * gram.times(x) for w, gram, x in zip(self.weights, self.grams, (u, v), strict=True)])
+
+    def step(self, joint: Floats, error: Floats) -> Floats:
+        """What takes the equations ``u + γ1 = a`` and ``v + γ'1 = b`` to zero while the same entries are active."""
+        first, second = np.split(error, self.problem.shape[:1])
+        if self.eliminated == 1:
+            return np.concatenate(self._eliminate(joint, 0, first, second))
+        if self.eliminated == 0:
+            return np.concatenate(self._eliminate(joint.T, 1, second, first)[::-1])
+        spread = np.block([[np.diag(joint.sum(axis=1)), joint], [joint.T, np.diag(joint.sum(axis=0))]])
+        m = len(first)
+        left = np.hstack([self._scaled(0, spread[:, :m]), self._scaled(1, spread[:, m:])])
+        left.flat[:: len(left) + 1] += 1.0
+        return np.asarray(np.linalg.solve(left, error), np.float64)
+
+    def _eliminate(self, joint: Floats, side: int, kept: Floats, other: Floats) -> tuple[Floats, Floats]:
+        """The steps of the side that is kept, whose points are the rows of ``joint``, and of the other one."""
+        weight = self.weights[1 - side] / self.problem.reg
+        pivots = 1.0 + weight * joint.sum(axis=0)
+        spread = -(joint * (weight / pivots)) @ joint.T
+        spread.flat[:: len(spread) + 1] += joint.sum(axis=1)
+        left = self._scaled(side, spread)
+        left.flat[:: len(left) + 1] += 1.0
+        step = np.linalg.solve(left, kept - joint @ (weight / pivots * other))
+        return step, (other - joint.T @ self._scaled(side, step)) / pivots
+
+    def _scaled(self, side: int, left: Floats) -> Floats:
+        """``left`` times the Gram matrix of a side, its weight and 1 / ``reg``."""
+        gram, points = self.grams[side], np.arange(self.problem.shape[side])
+        return self.weights[side] / self.problem.reg * (left if gram.is_delta else left @ gram.block(points, points))
