@@ -132,6 +132,7 @@ def test_stacked_arrays_are_a_batch():
         assert_same(result, st.solve(C[k], budget=5))
 
 
+@pytest.mark.filterwarnings("ignore:b has a total:sparsetransport.SparseTransportWarning")
 @pytest.mark.parametrize("unbalanced", ["auto", 4.0, (2.0, 5.0)], ids=str)
 def test_matrices_of_numpy_come_out_as_one_by_one(unbalanced):
     """They are looked at and packed together, without a `Problem` for each."""
@@ -221,6 +222,29 @@ def test_masses_that_overflow_are_refused_as_by_solve():
     huge = np.ones((4, 5)), np.full(4, 1e308), np.full(5, 1e308)
     with pytest.raises(ValueError, match=r"problems\[1\]: .*too large"):
         st.solve_batch([np.ones((4, 5)), huge], budget=3)
+
+
+def _with_one_large_cost():
+    costs = np.random.default_rng(0).random((6, 5))
+    costs[0, 0] = 1e6
+    return costs
+
+
+@pytest.mark.parametrize(
+    ("problem", "options", "message"),
+    [
+        (_with_one_large_cost(), {}, "follows the mean cost"),
+        (_with_one_large_cost(), {"unbalanced": 1e9}, "lost in rounding"),
+        (st.Problem.from_matrices(_with_one_large_cost(), unbalanced=1e9), {}, "lost in rounding"),
+        ((np.ones((60, 5)), np.ones(60)), {}, "a has a total of 60, and b, which is not given, of one"),
+        ((np.ones((4, 5)), None, np.full(5, 0.01)), {}, "b has a total of 0.05, and a, which is not given, of one"),
+    ],
+    ids=["auto", "rounding", "rounding of a Problem", "large total", "small total"],
+)
+def test_no_warning_of_solve_is_missing(problem, options, message):
+    with pytest.warns(st.SparseTransportWarning, match=message) as caught:
+        st.solve_batch([problem], budget=4, **options)
+    assert len(caught) == 1
 
 
 def test_warnings_are_those_of_solve():

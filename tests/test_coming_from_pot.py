@@ -21,12 +21,22 @@ def hard():
 
 @pytest.fixture(scope="module")
 def close():
-    return st.solve(M, A, B, unbalanced=1e5)
+    return st.solve(M, A, B, unbalanced=100.0 * st.Problem.from_matrices(M, A, B).unbalanced[0])
 
 
 def test_a_large_weight_comes_close_to_hard_marginals(hard, close):
     assert close.value == pytest.approx(hard.value, rel=1e-3)
     np.testing.assert_allclose(close.plan, hard.plan, atol=1e-3)
+
+
+def test_what_is_large_follows_the_problem():
+    """A hundred times the weight of "auto" for more points in more dimensions, where 1e5 would be soft."""
+    rng = np.random.default_rng(1)
+    costs = st.cost_matrix(rng.normal(size=(150, 50)), rng.normal(size=(150, 50)) + 0.3)
+    auto = st.Problem.from_matrices(costs).unbalanced[0]
+    assert auto > 1e5
+    assert st.solve(costs, unbalanced=100.0 * auto).value_linear == pytest.approx(ot.solve(costs).value, rel=1e-4)
+    assert max(st.solve(costs).marginal_errors) < 0.01
 
 
 @pytest.mark.parametrize("weight", [50.0, (20.0, 200.0)])

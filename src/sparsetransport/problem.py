@@ -17,6 +17,7 @@ Ints = NDArray[np.int64]
 Fields = tuple[Floats, Floats]
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
+_UNUSUAL = 10.0  # times a total of one
 _SOFT = "marginals are soft here, and a large number comes close to hard ones"
 
 
@@ -97,6 +98,8 @@ class Problem:
         weights = weights_of(self.unbalanced)
         reg = _checks.number("reg", self.reg, positive=False)
         a, b = _checks.masses("a", self.a, m), _checks.masses("b", self.b, n)
+        if (self.a is None) != (self.b is None):
+            _warn_of_totals(*(("b", b, "a") if self.a is None else ("a", a, "b")))
         gram_a = as_gram("kernels[0]", self.gram_a, m, x, lazy=cost.is_lazy)
         gram_b = as_gram("kernels[1]", self.gram_b, n, y, lazy=cost.is_lazy)
         if weights is None:
@@ -129,6 +132,8 @@ class Problem:
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
             raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
+        _checks.require_order("the rows of C and a", _checks.labels(C, "index"), _checks.labels(a, "index"))
+        _checks.require_order("the columns of C and b", _checks.labels(C, "columns"), _checks.labels(b, "index"))
         return cls(Cost.dense(C), a, b, *_sides(kernels, Delta()), unbalanced, reg)
 
     @classmethod
@@ -148,6 +153,8 @@ class Problem:
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
         x, y = (each.copy() for each in costs.points(X, Y))  # they may change before a proof is asked for
+        _checks.require_order("the rows of X and a", _checks.labels(X, "index"), _checks.labels(a, "index"))
+        _checks.require_order("the rows of Y and b", _checks.labels(Y, "index"), _checks.labels(b, "index"))
         _checks.flag("normalize_cost", normalize_cost)
         _checks.choice("cost", cost, costs.METRICS)
         if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
@@ -245,6 +252,18 @@ def require_problem(problem: Any, cure: str = "make one with Problem.from_matric
     """See that this is one, or say what to do."""
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: {cure}")
+
+
+def is_usual(total: Any) -> Any:
+    """Is this a total of masses beside which the other side may be left out, and have a total of one?"""
+    return (total <= _UNUSUAL) & (total * _UNUSUAL >= 1.0)
+
+
+def _warn_of_totals(name: str, masses: Floats, other: str) -> None:
+    """Where one side was left to the default, and the other one is of another order of magnitude."""
+    total = float(masses.sum())
+    if total > 0.0 and not is_usual(total):
+        _checks.warn(f"{name} has a total of {total:.3g}, and {other}, which is not given, of one: give both")
 
 
 def weights_of(unbalanced: Any) -> tuple[float, float] | None:

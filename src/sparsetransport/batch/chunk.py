@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _checks
 from .._checks import Floats
@@ -21,7 +22,7 @@ from ..matroids import Limits, Matroid, limits_of
 from ..options import Options
 from ..outer import batch
 from ..outer.matching import is_one_to_one
-from ..problem import Problem, auto_weight, costs_are_lost, weights_of
+from ..problem import Problem, auto_weight, costs_are_lost, is_usual, weights_of
 from ..result import Result
 from .later import Asked, Later, Matrices, Solved
 
@@ -217,7 +218,7 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
             common = np.array([problem.cost.common for problem in problems])
         else:
             flat = _Flat.of(group)
-            fine = flat.seen.sound.copy()
+            fine = flat.seen.sound & flat.usual
             if task.geometry["unbalanced"] == "auto":  # alone there will be a warning of costs that stand apart
                 fine &= flat.common >= flat.seen.mean
             if not fine.all():  # rare: leave these out, and look again
@@ -274,6 +275,7 @@ class _Flat(NamedTuple):
     mass: Floats
     seen: batch.Look
     common: Floats
+    usual: NDArray[np.bool_]  # alone there will be a warning where the total of a side is not
 
     @classmethod
     def of(cls, group: Sequence[Asked]) -> "_Flat":
@@ -291,7 +293,11 @@ class _Flat(NamedTuple):
         common = seen.mean.copy()
         for k in np.flatnonzero(seen.sound & may_stand_apart(seen.lowest, seen.mean)).tolist():
             common[k] = Cost.of_matrix(sources[k][0]).common
-        return cls(shape, cost, sides, mass, seen, common)
+        usual = [
+            (a is None) == (b is None) or bool(is_usual(sides[2 * k + (a is None)].sum()))
+            for k, (_, a, b) in enumerate(sources)
+        ]
+        return cls(shape, cost, sides, mass, seen, common, np.array(usual))
 
 
 def _pack_matrices(

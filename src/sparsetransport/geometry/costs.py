@@ -62,6 +62,7 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool 
 
 def points(x: Any, y: Any) -> tuple[Floats, Floats]:
     """Two checked point sets of the same dimension."""
+    _checks.require_order("the columns of X and Y", _checks.labels(x, "columns"), _checks.labels(y, "columns"))
     x, y = _checks.real_array("X", x, ndim=2), _checks.real_array("Y", y, ndim=2)
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"X and Y must have the same number of features, got {x.shape[1]} and {y.shape[1]}")
