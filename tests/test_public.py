@@ -128,3 +128,27 @@ def test_the_example_of_the_readme_runs():
     result = st.solve_sample(X, Y, budget=20)
     assert result.sparse_plan.nnz == 20
     assert result.lower_bound <= result.value
+
+
+TYPED = """
+import numpy as np
+import sparsetransport as st
+
+C = np.ones((3, 3))
+one: st.Result = st.solve_sample(C, C, budget=np.int64(3), gap_tol=1e-3, method=st.StochasticOMP(eps=0.1))
+many: list[st.Result] = st.solve_batch([C], budget=min, n_jobs=2)
+some: list[st.Result | st.ProblemError] = st.solve_batch([C], budget=2, on_error="record")
+st.solve_sample(C, C, budgett=3)  # wrong
+st.solve_problem(st.Problem.from_matrices(C), metod="omp")  # wrong
+st.solve_batch([C], n_job=2)  # wrong
+"""
+
+
+def test_type_checkers_know_the_options(tmp_path):
+    """Those that exist pass, those that are misspelt do not."""
+    api = pytest.importorskip("mypy.api")
+    script = tmp_path / "script.py"
+    script.write_text(TYPED)
+    report = api.run(["--strict", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"), str(script)])[0]
+    lines = {int(line.split(":")[1]) for line in report.splitlines() if ": error:" in line}
+    assert lines == {k for k, line in enumerate(TYPED.splitlines(), 1) if line.endswith("# wrong")}, report

@@ -9,11 +9,11 @@ from .geometry.kernels import IMQ, RBF, Delta, IMQv2
 from .inner.solvers import APGD, ActiveSet, UnboundedError
 from .matroids import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
 from .outer.greedy import Greedy
-from .outer.loop import Step, maximise
+from .outer.loop import Outcome, Rule, Step, View, maximise
 from .outer.omp import OMP
 from .outer.residual import Residual, ResidualGreedy
 from .outer.stochastic import StochasticOMP
-from .problem import Problem
+from .problem import Problem, Quadratic
 from .result import Certificate, Path, Result, Status
 from .shared import SharedCertificate, SharedResult, solve_shared
 
@@ -32,15 +32,18 @@ __all__ = [
     "Intersection",
     "Laminar",
     "Matroid",
+    "Outcome",
     "Partition",
     "Path",
     "PerColumn",
     "PerRow",
     "Problem",
     "ProblemError",
+    "Quadratic",
     "Residual",
     "ResidualGreedy",
     "Result",
+    "Rule",
     "SharedCertificate",
     "SharedResult",
     "SparseTransportWarning",
@@ -49,6 +52,7 @@ __all__ = [
     "StochasticOMP",
     "UnboundedError",
     "Uniform",
+    "View",
     "cost_matrix",
     "guarantee",
     "maximise",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from . import _checks, certificate
 from .assemble import assemble, on_support
 from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, Matroid, Pair, Uniform, counts, limits_of
-from .options import Options, as_pairs
+from .options import Budget, Options, SolveOptions, as_pairs
 from .outer.engine import Engine
 from .outer.exchange import exchange
 from .outer.loop import Callback, Outcome, Rule, maximise
@@ -37,7 +37,7 @@ def solve(
     b: Any = None,
     *,
     kernels: Any = None,
-    budget: int | Matroid | None = None,
+    budget: Budget = None,
     unbalanced: Any = "auto",
     reg: float = 0.0,
     method: str | Rule = "omp",
@@ -141,13 +141,14 @@ def solve_sample(
     a: Any = None,
     b: Any = None,
     *,
+    budget: Budget = None,
     cost: str = "sqeuclidean",
     normalize_cost: bool = False,
     kernels: Any = None,
     unbalanced: Any = "auto",
     reg: float = 0.0,
     lazy: bool | None = None,
-    **options: Any,
+    **options: Unpack[SolveOptions],
 ) -> Result:
     """Solve transport with a budget between two point sets.
 
@@ -157,6 +158,8 @@ def solve_sample(
         The points.
     a, b : arrays of shape (m,) and (n,), optional
         Masses, uniform by default.
+    budget : int, Matroid or None
+        As in `solve`.
     cost : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     normalize_cost : bool
@@ -170,7 +173,7 @@ def solve_sample(
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
     **options
-        ``budget``, ``method`` and everything else as in `solve`.
+        ``method`` and everything else as in `solve`.
 
     Returns
     -------
@@ -185,7 +188,7 @@ def solve_sample(
     >>> res.rows.size, res.sparse_plan.shape
     (20, (30, 25))
     """
-    checked = Options.checked(**options)
+    checked = Options.checked(budget=budget, **options)
     problem = Problem.from_points(
         X,
         Y,
@@ -201,8 +204,8 @@ def solve_sample(
     return solve_checked(problem, checked, _checks.same_kind(X, Y, a, b))
 
 
-def solve_problem(problem: Problem, **options: Any) -> Result:
-    """Solve a `Problem`; the options are those of `solve`.
+def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[SolveOptions]) -> Result:
+    """Solve a `Problem`; the budget and the options are those of `solve`.
 
     Examples
     --------
@@ -212,7 +215,7 @@ def solve_problem(problem: Problem, **options: Any) -> Result:
     array([0, 1])
     """
     require_problem(problem, "call solve for an array of costs")
-    return solve_checked(problem, Options.checked(**options), _checks.as_numpy)
+    return solve_checked(problem, Options.checked(budget=budget, **options), _checks.as_numpy)
 
 
 def solve_checked(problem: Problem, options: Options, give: Any) -> Result:

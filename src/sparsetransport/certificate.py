@@ -160,19 +160,11 @@ def _by_label(
     return 0.5 * float(top @ top), *problem.marginals(rows, cols, top)
 
 
-def potentials(problem: Problem, u: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """``α`` and ``β`` of ``u`` and ``v``."""
-    weight_a, weight_b = problem.unbalanced
-    return 2.0 * weight_a * problem.gram_a.times(u), 2.0 * weight_b * problem.gram_b.times(v)
-
-
 def dual_value(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> float:
     """The bound that ``u`` and ``v`` prove; ``reg`` must be positive."""
-    weight_a, weight_b = problem.unbalanced
-    image_a, image_b = problem.gram_a.times(u), problem.gram_b.times(v)
-    top, _, _ = conjugate(2.0 * weight_a * image_a, 2.0 * weight_b * image_b)
-    linear = weight_a * float(image_a @ (2.0 * problem.a - u)) + weight_b * float(image_b @ (2.0 * problem.b - v))
-    return linear - top / problem.reg
+    alpha, beta = problem.smooth(u, v)
+    linear = float(alpha @ (problem.a - 0.5 * u) + beta @ (problem.b - 0.5 * v))
+    return linear - conjugate(alpha, beta)[0] / problem.reg
 
 
 def cheap_bound(problem: Problem, limits: Limits, rows: Ints, cols: Ints, mass: Floats) -> tuple[float, Floats, Floats]:

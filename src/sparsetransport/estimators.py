@@ -238,7 +238,7 @@ def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:
     if budget.k == 1 or limits.most < _MANY or problem.reg == 0.0 or max(problem.shape) > certificate.ASCEND_UP_TO:
         return None
     _, u, v = certificate.tight_bound(problem, limits, [(problem.a, problem.b)], problem.constant)
-    rows, cols, mass = certificate.suggested(problem, limits, *certificate.potentials(problem, u, v))
+    rows, cols, mass = certificate.suggested(problem, limits, *problem.smooth(u, v))
     plan = np.zeros(problem.shape)
     plan[rows, cols] = mass
     return plan

@@ -1,6 +1,6 @@
 """What a solve is told, checked before any work: the options of `solve` and what to begin with."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex, TypedDict
 
 import numpy as np
 
@@ -24,6 +24,25 @@ METHODS: dict[str, type[Rule]] = {
 }
 _IN_POT = {"metric": "cost", "plan_init": "start", "random_state": "rng"}  # what POT calls things, and we do
 _STARTS = "a Result, a plan of floats or a list of pairs of ints"
+
+
+Budget = SupportsIndex | Matroid | None
+"""At most so many entries, or any other budget, or none."""
+
+
+class SolveOptions(TypedDict, total=False):
+    """The options of `solve` beside the problem and the budget, for type checkers."""
+
+    method: str | Rule
+    inner: str
+    reclaim: bool
+    polish: bool | None
+    gap_tol: float | None
+    start: Any
+    callback: Callback | None
+    rng: Any
+    tol: float | None
+    max_iter: int | None
 
 
 class Start(NamedTuple):
@@ -53,7 +72,7 @@ class Options(NamedTuple):
     def checked(
         cls,
         *,
-        budget: int | Matroid | None = None,
+        budget: Budget = None,
         method: str | Rule = "omp",
         inner: str = "active_set",
         reclaim: bool = True,

@@ -180,8 +180,7 @@ class Problem:
     @cached_property
     def base(self) -> Fields:
         """``r`` and ``c`` of the empty plan: ``-2 λ_a G_a a`` and ``-2 λ_b G_b b``."""
-        weight_a, weight_b = self.unbalanced
-        return -2.0 * weight_a * self.gram_a.times(self.a), -2.0 * weight_b * self.gram_b.times(self.b)
+        return self.smooth(-self.a, -self.b)
 
     @cached_property
     def constant(self) -> float:
@@ -200,6 +199,11 @@ class Problem:
         """Do marginal errors weigh so much that costs are lost in the rounding of their sum?"""
         return bool(costs_are_lost(self.scale, self.cost.common))
 
+    def smooth(self, u: Floats, v: Floats) -> Fields:
+        """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""
+        weight_a, weight_b = self.unbalanced
+        return 2.0 * weight_a * self.gram_a.times(u), 2.0 * weight_b * self.gram_b.times(v)
+
     def marginals(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """Row and column sums of a sparse plan."""
         m, n = self.shape
@@ -216,10 +220,8 @@ class Problem:
 
     def fields(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """``r = 2 λ_a G_a (γ1 - a)`` and ``c = 2 λ_b G_b (γ'1 - b)``: the gradient off the support is ``C + r + c``."""
-        row_sum, col_sum = self.marginals(rows, cols, mass)
-        weight_a, weight_b = self.unbalanced
-        r, c = self.base
-        return r + 2.0 * weight_a * self.gram_a.times(row_sum), c + 2.0 * weight_b * self.gram_b.times(col_sum)
+        smoothed = self.smooth(*self.marginals(rows, cols, mass))
+        return self.base[0] + smoothed[0], self.base[1] + smoothed[1]
 
     def slope(self, rows: Ints, cols: Ints) -> Floats:
         """The linear term at the pairs."""

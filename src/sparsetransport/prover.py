@@ -54,7 +54,7 @@ class Prover:
                 bound, u, v = max((bound, u, v), certificate.least_bound(problem, self.limits), key=itemgetter(0))
             if tight and parts.value - bound > 1e-12 * abs(parts.value):
                 bound, u, v = certificate.tight_bound(problem, self.limits, [(u, v), self._full_dual], parts.value)
-        return Certificate(parts.value, bound, *certificate.potentials(problem, u, v), u, v, problem.constant)
+        return Certificate(parts.value, bound, *problem.smooth(u, v), u, v, problem.constant)
 
     @property
     def _full_plan(self) -> tuple[Ints, Ints, Floats]:

@@ -6,14 +6,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
 import numpy as np
 
 from .. import _checks
-from ..options import Options
+from ..options import Options, SolveOptions
 from ..problem import Problem, weights_of
-from .chunk import Budget, ProblemError, Stop, Task, solve_chunk
+from ..result import Result
+from .chunk import Budgets, ProblemError, Stop, Task, solve_chunk
 
 __all__ = ["ProblemError", "solve_batch", "solve_stream", "workers"]
 
@@ -25,7 +26,37 @@ Run = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Maps a function over chunks: results in order, each as soon as it is ready, with a few chunks read ahead."""
 
 
-def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:
+class BatchOptions(SolveOptions, total=False):
+    """What `solve_batch` and `solve_stream` take, for type checkers."""
+
+    budget: Budgets
+    kernels: Any
+    unbalanced: Any
+    reg: float
+    n_jobs: int | None
+    progress: bool
+
+
+@overload
+def solve_batch(
+    problems: Iterable[Any], *, on_error: Literal["raise"] = "raise", **options: Unpack[BatchOptions]
+) -> list[Result]: ...
+@overload
+def solve_batch(
+    problems: Iterable[Any], *, on_error: str, **options: Unpack[BatchOptions]
+) -> list[Result | ProblemError]: ...
+def solve_batch(
+    problems: Iterable[Any],
+    *,
+    budget: Budgets = None,
+    kernels: Any = None,
+    unbalanced: Any = "auto",
+    reg: float = 0.0,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    on_error: str = "raise",
+    **options: Unpack[SolveOptions],
+) -> list[Any]:
     """Solve many problems, of one size or of many: a list of the same results, in order, as `solve` gives one by one.
 
     Parameters
@@ -62,20 +93,40 @@ def solve_batch(problems: Iterable[Any], **options: Any) -> list[Any]:
     >>> len(results), results[0].rows.size
     (1000, 9)
     """
-    return list(solve_stream(problems, **options))
+    return list(
+        solve_stream(
+            problems,
+            budget=budget,
+            kernels=kernels,
+            unbalanced=unbalanced,
+            reg=reg,
+            n_jobs=n_jobs,
+            progress=progress,
+            on_error=on_error,
+            **options,
+        )
+    )
 
 
+@overload
+def solve_stream(
+    problems: Iterable[Any], *, on_error: Literal["raise"] = "raise", **options: Unpack[BatchOptions]
+) -> Iterator[Result]: ...
+@overload
+def solve_stream(
+    problems: Iterable[Any], *, on_error: str, **options: Unpack[BatchOptions]
+) -> Iterator[Result | ProblemError]: ...
 def solve_stream(
     problems: Iterable[Any],
     *,
-    budget: Budget = None,
+    budget: Budgets = None,
     kernels: Any = None,
     unbalanced: Any = "auto",
     reg: float = 0.0,
     n_jobs: int | None = None,
     progress: bool = False,
     on_error: str = "raise",
-    **options: Any,
+    **options: Unpack[SolveOptions],
 ) -> Iterator[Any]:
     """Solve problems as they come, and give the results in order as they are ready.
 
@@ -94,13 +145,16 @@ def solve_stream(
     _checks.choice("on_error", on_error, {"raise": None, "record": None})
     for name in {"start", "callback"} & options.keys():
         raise TypeError(f"{name} belongs to one problem, not to a batch")
+    for name in {"a", "b"} & options.keys():
+        raise TypeError(f"{name} goes with its costs: a problem is a tuple (C, a, b), and zip(C, a, b) makes them")
+    _checks.flag("progress", progress)
     if isinstance(options.get("rng"), np.random.Generator):
         raise TypeError("rng must be a seed: workers cannot share a Generator")
     _checks.jobs(n_jobs)
     weights_of(unbalanced)
     _checks.number("reg", reg, positive=False)
     Options.checked(budget=None if callable(budget) else budget, **options)
-    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, options, Stop())
+    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, {**options}, Stop())
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
 
 

@@ -18,8 +18,8 @@ from ..assemble import SMALL_RESIDUAL
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
 from ..geometry.matrices import Cost, may_stand_apart
-from ..matroids import Limits, Matroid, limits_of
-from ..options import Options
+from ..matroids import Limits, limits_of
+from ..options import Budget, Options
 from ..outer import batch
 from ..outer.matching import is_one_to_one
 from ..problem import Problem, auto_weight, costs_are_lost, is_usual, weights_of
@@ -42,7 +42,8 @@ if hasattr(os, "register_at_fork"):
 
 _LOG = logging.getLogger("sparsetransport")
 _DEFAULTS = {"kernels": None, "unbalanced": "auto", "reg": 0.0}
-Budget = int | Matroid | None | Callable[[int, int], int | Matroid | None]
+Budgets = Budget | Callable[[int, int], Budget]
+"""One for all problems, or a function of their shapes."""
 
 
 class ProblemError(ValueError):
@@ -72,7 +73,7 @@ class Stop:
 class Task(NamedTuple):
     """What is the same for all problems of a batch."""
 
-    budget: Budget
+    budget: Budgets
     geometry: dict[str, Any]
     options: dict[str, Any]
     stop: Stop

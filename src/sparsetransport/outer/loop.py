@@ -70,10 +70,6 @@ class Record:
         until[-1:] = len(gone)
         self.extend(added, np.full(len(added), objective), np.full(len(added), len(new)), gone, until)
 
-    def follow(self, other: "Record") -> None:
-        """Append the steps of another record."""
-        self.extend(*other._concatenated())
-
     def _concatenated(self) -> list[Any]:
         empty = np.zeros((0, 2), np.int64)
         nothing = (empty, np.zeros(0), np.zeros(0, np.int64), empty, np.zeros(0, np.int64))

@@ -83,8 +83,7 @@ class _Kernel:
 
     def times(self, dual: Floats) -> Floats:
         """The potentials of a dual point."""
-        u, v = np.split(dual, self.problem.shape[:1])
-        return np.concatenate([w * gram.times(x) for w, gram, x in zip(self.weights, self.grams, (u, v), strict=True)])
+        return np.concatenate(self.problem.smooth(*np.split(dual, self.problem.shape[:1])))
 
     def step(self, joint: Floats, error: Floats) -> Floats:
         """What takes the equations ``u + γ1 = a`` and ``v + γ'1 = b`` to zero while the same entries are active."""
