@@ -128,6 +128,10 @@ TINY_BUDGETS = {  # for plans of shape (4, 4)
         _both(_both(_per_column(1), _labelled(HALVES, [1, 2])), _at_most(3)),
     ),
     "intersection": Budget(st.PerRow(1) & st.PerColumn(1), _both(_per_row(1), _per_column(1))),
+    "partitions": Budget(
+        st.Partition(QUADRANTS, [1, 2, 1, 1]) & st.Partition(HALVES, [2, 1]),
+        _both(_labelled(QUADRANTS, [1, 2, 1, 1]), _labelled(HALVES, [2, 1])),
+    ),
 }
 
 

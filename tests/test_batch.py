@@ -25,6 +25,7 @@ BUDGETS = {
     "whole": 6,
     "column": st.PerColumn(1),
     "both": st.PerRow(1) & st.PerColumn(2),
+    "one to one": st.PerRow(1) & st.PerColumn(1),
     "shape": min,
 }
 

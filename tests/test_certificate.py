@@ -280,6 +280,10 @@ def test_nothing_is_promised_without_reg_or_without_a_matroid():
     assert [st.guarantee(flat, method) for method in ("omp", "stochastic", "residual")] == [0.0, 0.0, 0.0]
     assert st.guarantee(curved, "residual", budget=st.PerRow(1) & st.PerColumn(1)) == 0.0
     assert st.guarantee(curved) > 0.0
+    for method in ("omp", "greedy", "stochastic"):  # which promise nothing within groups
+        assert st.guarantee(curved, method, budget=st.PerColumn(1)) == 0.0
+        assert st.guarantee(curved, method, budget=3) > 0.0
+    assert st.guarantee(curved, "residual", budget=st.PerColumn(1)) > 0.0
 
 
 @pytest.mark.parametrize("budget", [5, st.PerColumn(1)])

@@ -57,6 +57,7 @@ def test_a_plan_found_by_a_new_start_has_a_path_that_leads_to_it():
         problem = points(seed)
         plain, far = (st.solve_problem(problem, budget=2, gap_tol=gap) for gap in (None, 1e-9))
         assert far.value <= plain.value * (1.0 + 1e-12)
+        np.testing.assert_array_equal(far.path.pairs[:2], plain.path.pairs[:2])
         assert far.path.objective[-1] == pytest.approx(far.value)
         assert far.path.plan_at(len(far.mass)).value == pytest.approx(far.value)
         assert far.lower_bound <= far.value * (1.0 + 1e-12)

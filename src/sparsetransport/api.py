@@ -96,7 +96,8 @@ def solve(
         Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of entries; a true answer stops the solve.
-        Where ``gap_tol`` starts anew, steps are counted anew.
+        Exchanges come a pass at a time, and a solve that is stopped among them has the plan after the pass. Where
+        ``gap_tol`` starts anew, steps are counted anew; jumps to a plan that was found in another way are not told.
     rng : seed or numpy Generator, optional
         For the random methods.
     tol : float, optional
