@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sparsetransport.cli import design, solve, writing
-from sparsetransport.cli.reading import READABLE
+from sparsetransport.cli.table import READABLE
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

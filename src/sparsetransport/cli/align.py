@@ -13,7 +13,7 @@ from rich.text import Text
 
 from .. import plotting
 from ..apps.word_alignment import Alignment, WordAligner
-from . import pairs_file, reading, writing
+from . import pairs_file, table, writing
 from .console import Debug, errors, in_background, leave, output_file, plain_errors, say
 
 CHUNK = 64  # pairs between two visits to the disk
@@ -166,7 +166,7 @@ def _check_picture(plot: Path | None) -> None:
     if plot is None:
         return
     if plot.suffix.lower() not in writing.PICTURES:
-        raise ValueError(f"--plot {plot} must end in {reading.either(writing.PICTURES)}")
+        raise ValueError(f"--plot {plot} must end in {table.either(writing.PICTURES)}")
     plotting.require_matplotlib()
 
 

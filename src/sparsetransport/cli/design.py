@@ -22,7 +22,7 @@ from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
 from .console import Debug, duration, errors, in_background, output_file, plain_errors, say
 from .labelled import in_order, read_labelled, read_pairs
-from .reading import either
+from .table import either
 from .writing import PICTURES
 
 Ints = NDArray[np.int64]
@@ -202,7 +202,7 @@ def _each(limit: int | Path | None, names: list[str], profit: Path) -> int | Int
 
 def _column(path: Path, names: list[str], of: Path, what: str = "rows") -> Floats:
     """A number for each of the names."""
-    table = read_labelled(path, what=what)
+    table = read_labelled(path, what=what, expected=names)
     if len(table.columns) != 1:
         raise ValueError(f"{path} must have one column of numbers, it has {len(table.columns)}")
     return in_order(table, names, 0, of)[:, 0]

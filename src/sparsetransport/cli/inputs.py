@@ -10,7 +10,7 @@ from .. import _checks
 from .._checks import Floats
 from ..geometry.kernels import Delta
 from ..problem import Problem
-from . import reading
+from . import reading, table
 from .writing import Labels
 
 Pair = tuple[Floats, Floats]
@@ -94,7 +94,7 @@ def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None)
         if cost_matrix is None:
             raise ValueError("give the files of two point sets, or --cost-matrix")
         return Sources(None, cost_matrix, cost_matrix)
-    held = reading.holds(source, "X", "Y", "C")
+    held = table.holds(source, "X", "Y", "C")
     costs = source if "C" in held and cost_matrix is None else cost_matrix
     if "X" in held and "Y" in held:
         return Sources((source, source), costs, source)
@@ -141,7 +141,7 @@ def _masses(
     labels: list[str] | None,
 ) -> Floats | None:
     """The masses of one side: of its file, by name if that has names, its column, or the file that holds everything."""
-    if path is None and column is None and bundle is not None and reading.holds(bundle, key):
+    if path is None and column is None and bundle is not None and table.holds(bundle, key):
         path = bundle
     if path is None:
         return column

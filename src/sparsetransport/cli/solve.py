@@ -23,7 +23,7 @@ from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..options import METHODS
 from ..outer.loop import Callback, Step
 from ..result import Result
-from . import reading, writing
+from . import table, writing
 from .console import Debug, duration, errors, figure, in_background, output_file, plain_errors, share
 from .inputs import Inputs, build, read_inputs
 from .picture import draw
@@ -152,7 +152,7 @@ def _check_outputs(out: Path | None, plot: Path | None, given: list[Path]) -> No
         if path is None or (option == "--out" and str(path) == "-"):
             continue
         if path.suffix.lower() not in endings:
-            raise ValueError(f"{option} {path} must end in {reading.either(endings)}")
+            raise ValueError(f"{option} {path} must end in {table.either(endings)}")
         if any(path.resolve() == other.resolve() for other in given):
             raise ValueError(f"{option} {path} would overwrite the input")
     if plot is not None:
