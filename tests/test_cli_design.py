@@ -130,12 +130,19 @@ def test_weights_of_scenarios_and_limits_of_each(folder):
 
 
 def test_fewer_links_than_asked_for_are_explained(folder):
-    answer = run("--max-per-plant", 1, links=6)
-    assert "fewer links: 3 of 6, since no other one that may be built is of use" in answer.stdout
+    limits = "--max-per-plant", 1
+    assert "fewer links: 3 of 6, since no others are within --max-per-plant\n" in run(*limits).stdout
+    limits += ("--max-per-product", 1)
+    assert (
+        "fewer links: 3 of 6, since no others are within --max-per-plant and --max-per-product\n" in run(*limits).stdout
+    )
     never = [f'{plant},"{product}"' for i, plant in enumerate(PLANTS) for j, product in enumerate(PRODUCTS) if i != j]
     (folder / "never.csv").write_text("\n".join(["plant,product", *never]), encoding="utf-8")
     assert "fewer links: 3 of 6, since no others may be built" in run("--forbidden", "never.csv").stdout
     assert "fewer links" not in run(links=5).stdout
+    write(folder / "profit.csv", ["plant", *PRODUCTS], PLANTS, 3.0 * np.eye(3, 4) - 1.0)  # who builds what loses?
+    assert "fewer links: 3 of 6, since no other one that may be built is of use\n" in run().stdout
+    assert "fewer links: 3 of 6, since no other one within --max-per-plant is of use\n" in run(*limits[:1], 2).stdout
 
 
 def test_time_to_compile_is_told_apart(folder, monkeypatch):

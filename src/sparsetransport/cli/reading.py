@@ -31,10 +31,10 @@ def read_points(
     """The points of a file: all its columns, or those asked for, but for the columns of masses and labels."""
     asked = [name for name in (mass, label, *(columns or ())) if name is not None]
     table = read_table(path, key, _header(asked), text=label is not None)
-    mass_at = None if mass is None else table.find(mass, "--mass-column")
-    label_at = None if label is None else table.find(label, "--label-column")
+    mass_at = None if mass is None else table.find(mass, "--mass-column", twice=True)
+    label_at = None if label is None else table.find(label, "--label-column", twice=True)
     if columns is not None:
-        chosen = [table.find(name, "--columns") for name in columns]
+        chosen = [table.find(name, "--columns", twice=True) for name in columns]
     else:
         chosen = [k for k in range(len(table.columns)) if k not in (mass_at, label_at)]
         if table.names is not None and any(not table.names[k] for k in chosen):

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from .._checks import Floats
 from .cells import Rows, decimal_sign, like_a_number, number, opening, points_are_clear, read_rows, readable
+from .outputs import either
 
 READABLE = (".csv", ".tsv", ".npy", ".npz", ".parquet")
 
@@ -69,17 +70,17 @@ class Table:
             return [cell.strip() for cell in cells]
         return [f"{cell:.17g}" for cell in cells.tolist()]
 
-    def find(self, name: str, option: str) -> int:
-        """The position of a column that an option asks for."""
+    def find(self, name: str, option: str, *, twice: bool = False) -> int:
+        """The position of a column that an option asks for, which may be given ``twice``, for two files."""
         if self.names is None:
             why = "has no header" if self.path.suffix.lower() in (".csv", ".tsv") else "has no names of columns"
             raise ValueError(f"{option} {name}: {self.path} {why}")
         found = [k for k, other in enumerate(self.names) if other == name]
-        if len(found) != 1:
-            held = (
-                f"has {len(found)} columns {name!r}" if found else f"has no column {name!r}, only {_list(self.names)}"
-            )
-            raise ValueError(f"{option} {name}: {self.path} {held}")
+        if not found:
+            hint = f" ({option} may be given twice, for the first file and the second)" if twice else ""
+            raise ValueError(f"{option} {name}: {self.path} has no column {name!r}, only {_list(self.names)}{hint}")
+        if len(found) > 1:
+            raise ValueError(f"{option} {name}: {self.path} has {len(found)} columns {name!r}")
         return found[0]
 
 
@@ -216,8 +217,3 @@ def _read_parquet(path: Path) -> Table:
 
 def _list(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
-
-
-def either(endings: Sequence[str]) -> str:
-    """Endings as people list them."""
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"
