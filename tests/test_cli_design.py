@@ -140,9 +140,11 @@ def test_fewer_links_than_asked_for_are_explained(folder):
     (folder / "never.csv").write_text("\n".join(["plant,product", *never]), encoding="utf-8")
     assert "fewer links: 3 of 6, since no others may be built" in run("--forbidden", "never.csv").stdout
     assert "fewer links" not in run(links=5).stdout
-    write(folder / "profit.csv", ["plant", *PRODUCTS], PLANTS, 3.0 * np.eye(3, 4) - 1.0)  # who builds what loses?
-    assert "fewer links: 3 of 6, since no other one that may be built is of use\n" in run().stdout
-    assert "fewer links: 3 of 6, since no other one within --max-per-plant is of use\n" in run(*limits[:1], 2).stdout
+    write(folder / "demand.csv", ["scenario", *PRODUCTS], ["only"], [[9.0, 0.0, 0.0, 0.0]])
+    why = "since no other one that may be built is of use\n"
+    assert f"fewer links: 6 of 12, {why}" in run(links=12).stdout
+    why = "since no other one within --max-per-plant is of use\n"
+    assert f"fewer links: 6 of 12, {why}" in run("--max-per-plant", 3, links=12).stdout
 
 
 def test_time_to_compile_is_told_apart(folder, monkeypatch):
