@@ -433,6 +433,7 @@ def test_a_picture_of_a_matrix_names_rows_and_columns(folder, drawn):
 
 BAD_FILES = {
     "empty.csv": "",
+    "blank.csv": ";;\n ; ;\n",
     "header.csv": "x,y\n",
     "ragged.csv": "1,2\n3\n",
     "word.csv": "x,y\n1,2\n\n3,four\n",
@@ -481,6 +482,7 @@ SENTENCES = [
     ("gone.npz", "cannot read gone.npz: No such file or directory"),
     ("folder.csv good.csv", "cannot read folder.csv: Is a directory"),
     ("empty.csv good.csv", "empty.csv is empty"),
+    ("blank.csv good.csv", "blank.csv is empty"),
     ("header.csv good.csv", "header.csv has no rows"),
     ("ragged.csv good.csv", "ragged.csv, line 2: 1 cells where line 1 has 2"),
     ("good.csv word.csv", "word.csv, line 4, column 'y': 'four' is not a number"),

@@ -39,15 +39,15 @@ def read_rows(path: Path) -> Rows:
     """The rows of a text file that are not blank, all of the same length."""
     with readable(path):
         text = path.read_text(encoding="utf-8-sig")
-    begin = opening(io.StringIO(text, newline=""))
-    if begin is None:
-        raise ValueError(f"{path} is empty")
+    begin = opening(io.StringIO(text, newline="")) or Opening(",", "", 0)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=begin.delimiter)
     try:
         every = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
     found = [(line, row) for line, row in every if any(row) and line > begin.before]
+    if not found:
+        raise ValueError(f"{path} is empty")
     rows = Rows(path, begin.delimiter, [row for _, row in found], [line for line, _ in found])
     first, width = rows.cells[0], len(rows.cells[0])
     if _begins_with_a_title(rows.cells):

@@ -29,7 +29,8 @@ def read_labelled(path: Path, *, negative: bool = False, what: str = "rows", exp
     first = rows.cells[0]
     if len(first) < 2:
         raise ValueError(f"{path} must have a column of names and at least one of numbers, it has {len(first)}")
-    table = text_table(rows, lambda _: not (len(first) == 2 and first[0] in expected and like_a_number(first[1])))
+    headless = len(first) == 2 and first[0] in expected and like_a_number(first[1])
+    table = text_table(rows, lambda _: not headless)
     names = table.text(0)
     if not names:
         raise ValueError(f"{path} has no {what}: there is nothing below its header")

@@ -63,15 +63,19 @@ def solve(
     b: Annotated[Path | None, typer.Option("--b", help="A file of target masses.", rich_help_panel=INPUT)] = None,
     mass_column: Annotated[
         list[str] | None,
-        typer.Option(help=f"The column that holds masses. {TWICE}", rich_help_panel=INPUT),
+        typer.Option(metavar="NAME", help=f"The column that holds masses. {TWICE}", rich_help_panel=INPUT),
     ] = None,
     label_column: Annotated[
         list[str] | None,
-        typer.Option(help=f"The column that holds names, also of costs. {TWICE}", rich_help_panel=INPUT),
+        typer.Option(
+            metavar="NAME", help=f"The column that holds names, also of costs. {TWICE}", rich_help_panel=INPUT
+        ),
     ] = None,
     columns: Annotated[
         list[str] | None,
-        typer.Option(help=f"The columns of coordinates, such as x,y; else all. {TWICE}", rich_help_panel=INPUT),
+        typer.Option(
+            metavar="NAMES", help=f"The columns of coordinates, such as x,y; else all. {TWICE}", rich_help_panel=INPUT
+        ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Links in the whole plan.", rich_help_panel=BUDGET)] = None,
     per_column: Annotated[int | None, typer.Option(help="Links of every target.", rich_help_panel=BUDGET)] = None,
@@ -115,16 +119,16 @@ def solve(
         plan, drawing = output("plan", out, writing.ENDINGS, given), picture(plot, given)
         _checks.choice("--bound", bound, BOUNDS)
         settings = Settings(
-            _budget(budget, per_column, per_row),
-            _kernel(kernel, bandwidth),
-            cost,
-            normalize_cost,
-            _weights(unbalanced),
-            reg,
-            method,
-            gap_tol,
-            seed,
-            BOUNDS[bound],
+            budget=_budget(budget, per_column, per_row),
+            kernels=_kernel(kernel, bandwidth),
+            cost=cost,
+            normalize=normalize_cost,
+            unbalanced=_weights(unbalanced),
+            reg=reg,
+            method=method,
+            gap_tol=gap_tol,
+            seed=seed,
+            bound=BOUNDS[bound],
         )
         _check(settings)
         inputs = read_inputs(
