@@ -52,11 +52,14 @@ def test_a_picture_of_two_sentences(invoke, tmp_path):
 
 
 def test_a_file_of_pairs_has_a_line_of_links_for_each(invoke, tmp_path, wanted):
-    answer = invoke("pairs.tsv", "--out", "new/links.txt", "--jobs", 2)
+    answer = invoke("pairs.tsv", "--out", "new/links.txt", "--jobs", -2)
     assert answer.exit_code == 0, answer.output
+    assert answer.stdout == "12 pairs: new/links.txt (in a new folder)\n"
     assert (tmp_path / "new" / "links.txt").read_text().splitlines() == wanted
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["links.txt"]
-    assert invoke("pairs.tsv").stdout.splitlines() == wanted, "without --out they are printed"
+    for more in ([], ["--out", "-"]):
+        assert invoke("pairs.tsv", *more).stdout.splitlines() == wanted, "without --out they are printed"
+    assert invoke("pairs.tsv", "--out", "new/links.txt", "--jobs", 2).stdout == "12 pairs: new/links.txt\n"
 
 
 def test_an_interrupted_file_goes_on_where_it_was(invoke, tmp_path, wanted, monkeypatch):

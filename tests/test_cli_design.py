@@ -130,12 +130,21 @@ def test_weights_of_scenarios_and_limits_of_each(folder):
 
 
 def test_fewer_links_than_asked_for_are_explained(folder):
-    answer = run("--max-per-plant", 1, links=6)
-    assert "fewer links: 3 of 6, since no other one that may be built is of use" in answer.stdout
+    limits = "--max-per-plant", 1
+    assert "fewer links: 3 of 6, since no others are within --max-per-plant\n" in run(*limits).stdout
+    limits += ("--max-per-product", 1)
+    assert (
+        "fewer links: 3 of 6, since no others are within --max-per-plant and --max-per-product\n" in run(*limits).stdout
+    )
     never = [f'{plant},"{product}"' for i, plant in enumerate(PLANTS) for j, product in enumerate(PRODUCTS) if i != j]
     (folder / "never.csv").write_text("\n".join(["plant,product", *never]), encoding="utf-8")
     assert "fewer links: 3 of 6, since no others may be built" in run("--forbidden", "never.csv").stdout
     assert "fewer links" not in run(links=5).stdout
+    write(folder / "demand.csv", ["scenario", *PRODUCTS], ["only"], [[9.0, 0.0, 0.0, 0.0]])
+    why = "since no other one that may be built is of use\n"
+    assert f"fewer links: 6 of 12, {why}" in run(links=12).stdout
+    why = "since no other one within --max-per-plant is of use\n"
+    assert f"fewer links: 6 of 12, {why}" in run("--max-per-plant", 3, links=12).stdout
 
 
 def test_time_to_compile_is_told_apart(folder, monkeypatch):
@@ -208,7 +217,7 @@ def spoil(folder, name, old, new):
             "supply.csv, line 3 (row 'Porto'), column 'capacity': must not be negative",
         ),
         ("supply.csv", "10.0", "ten", "supply.csv, line 3 (row 'Porto'), column 'capacity': 'ten' is not a number"),
-        ("supply.csv", "plant,capacity", "plant,capacity,more", "supply.csv, line 2: 2 cells where the header has 3"),
+        ("supply.csv", "plant,capacity", "plant,capacity,more", "supply.csv, line 2: 2 cells where line 1 has 3"),
         ("demand.csv", "carts", "charts", "demand.csv has no column 'carts', which profit.csv has"),
         (
             "demand.csv",
@@ -226,6 +235,14 @@ def spoil(folder, name, old, new):
         ("demand.csv", "mid", "low", "demand.csv, line 3: the row 'low' is there twice, first in line 2"),
         ("profit.csv", "trams", "", "profit.csv, column 3: the column has no name"),
         ("profit.csv", "Porto", "Leeds", "profit.csv, line 3: the row 'Leeds' is there twice"),
+        ("profit.csv", "plant", "Plan 2024,,,,\nplant", "profit.csv, line 1 must name the columns: is it a title?"),
+        (
+            "demand.csv",
+            "scenario",
+            "in tons\nscenario",
+            "demand.csv, line 2: 5 cells where line 1 has 1 "
+            "(cells are separated by commas, semicolons or tabs; a title above the header must go)",
+        ),
     ],
 )
 def test_bad_cells_are_named_by_file_row_and_column(folder, name, old, new, message):
@@ -234,6 +251,39 @@ def test_bad_cells_are_named_by_file_row_and_column(folder, name, old, new, mess
     assert answer.exit_code == 2
     assert message in answer.output.replace("\n", " ") or message in answer.output
     assert not (folder / "network.csv").exists()
+
+
+@pytest.mark.parametrize("name", ["supply.csv", "weights.csv", "limits.csv"])
+def test_names_and_numbers_need_no_header(folder, name):
+    """A first line that begins with one of the names is none; one that does not is, whatever its number."""
+    write(folder / "weights.csv", ["scenario", "2030"], ["high", "low", "mid"], [[7.0], [2.0], [1.0]])
+    write(folder / "limits.csv", ["plant", "2030"], PLANTS, [[1], [2], [2]])
+    more = ("--weights", "weights.csv", "--max-per-plant", "limits.csv", "--out", "-")
+    whole = run(*more)
+    assert whole.exit_code == 0, whole.output
+    lines = (folder / name).read_text(encoding="utf-8").splitlines()
+    (folder / name).write_text("\n".join(lines[1:]), encoding="utf-8")
+    answer = run(*more)
+    assert (answer.exit_code, answer.stdout) == (0, whole.stdout)
+    (folder / name).write_text("\n".join(lines[1:-1]), encoding="utf-8")
+    assert f"{name} has no row " in run(*more).stderr
+    (folder / name).write_text("\n".join([*lines[1:-1], "Rome,-1"]), encoding="utf-8")
+    assert f"{name}, line 3 (row 'Rome'), column 2: must not be negative, got -1" in run(*more).stderr
+
+
+def test_thousands_with_points_are_not_read_as_decimals(folder):
+    """Beside profits with decimal commas, 1.200 is hardly 1.2."""
+    text = (folder / "profit.csv").read_text(encoding="utf-8").replace('"cabs, red"', "cabs. red")
+    (folder / "profit.csv").write_text(
+        text.replace(",", ";").replace(".0", ",5").replace("2.5", "2,5"), encoding="utf-8"
+    )
+    (folder / "supply.csv").write_text("plant;capacity\nLeeds;1.200\nPorto;1.150\nLyon;1.900\n")
+    answer = run()
+    assert answer.exit_code == 2
+    assert answer.stderr == (
+        "Error: supply.csv, line 2 (row 'Leeds'), column 'capacity': '1.200' is not a number, "
+        "as it may be 1.2 or 1200: write the one that is meant\n"
+    )
 
 
 def test_no_scenario(folder):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sparsetransport.cli import design, solve, writing
-from sparsetransport.cli.reading import READABLE
+from sparsetransport.cli import design, outputs, solve, writing
+from sparsetransport.cli.table import READABLE
 
 PAGE = Path(__file__).parent.parent / "docs" / "cli.md"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -52,5 +52,5 @@ def test_the_page_names_every_option_and_ending():
     for name in [*inspect.signature(solve.solve).parameters, *inspect.signature(design.design).parameters]:
         if name not in ("source", "target"):
             assert f"--{name.replace('_', '-')}" in page
-    for ending in (*READABLE, *writing.ENDINGS, *writing.PICTURES):
+    for ending in (*READABLE, *writing.ENDINGS, *outputs.PICTURES):
         assert f"`{ending}`" in page

@@ -62,9 +62,12 @@ CURE = "is not a number: write numbers like 1234.5"
         ("1_000,2\n", f"line 1, column 1: '1_000' {CURE}"),
         ("x;y\n1.234,5;2\n", f"line 2, column 'x': '1.234,5' {CURE}"),
         ("x;y\n1'234;2\n", f"line 2, column 'x': \"1'234\" {CURE}"),
-        ("x;y\n1,234;2\n3;4\n", "'1,234' is not a number, as it may be 1.234 or 1234: write the one that is meant"),
+        ("x;y\n1,234;2\n3;4\n", "'1,234' is not a number, as it may be 1.2340 or 1234: write the one that is meant"),
         ("x;y\n1,5;2.5\n", "line 2, column 'y': '2.5' has a point, and other cells of the file have a comma before"),
-        ("x\n0,5\n", "line 2: 2 cells where line 1 has 1 (cells are separated by commas, semicolons or tabs)"),
+        (
+            "x\n0,5\n",
+            "line 2: 2 cells where line 1 has 1 (cells are separated by commas, semicolons or tabs; a title above",
+        ),
         ("\nx,y\n1,2\n3\n", "line 4: 1 cells where line 2 has 2"),
     ],
 )
@@ -74,6 +77,119 @@ def test_numbers_that_are_written_otherwise_are_said_to_be(folder, text, sentenc
     assert answer.exit_code == 2
     assert answer.stderr.startswith("Error: x.csv, line ")
     assert sentence in answer.stderr
+
+
+@pytest.mark.parametrize("sign", [";", "\t"])
+@pytest.mark.parametrize("header", ["", "x;y\n"])
+@pytest.mark.parametrize(
+    ("rows", "meanings"),
+    [
+        ("1.200;2\n3;4\n", "'1.200' is not a number, as it may be 1.2 or 1200"),
+        ("-12.345;7\n1.000;4\n", "'-12.345' is not a number, as it may be -12.3450 or -12345"),
+        ("7;900\n1.000;4\n", "'1.000' is not a number, as it may be 1 or 1000"),
+        ("1.234;1.234.567\n", "'1.234' is not a number, as it may be 1.2340 or 1234"),
+        ('"1.234";2\n', "'1.234' is not a number, as it may be 1.2340 or 1234"),
+    ],
+)
+def test_points_that_may_be_of_thousands_are_refused(folder, rows, header, meanings, sign):
+    (folder / "x.csv").write_text((header + rows).replace(";", sign))
+    answer = invoke("x.csv", "x.csv")
+    assert answer.exit_code == 2
+    assert f"{meanings}: write the one that is meant" in answer.stderr
+
+
+@pytest.mark.parametrize("settled", ["0.125", "-0.125", ".125", "1.5", "12.3456", "1234.567", "1.234e3", "1.2340"])
+@pytest.mark.parametrize("label", [None, "name"])
+def test_one_number_that_is_no_thousands_settles_all_points(folder, settled, label):
+    rows = ["name;x;y", f"1;{settled};2.125", "2;1.200;3"]
+    (folder / "x.csv").write_text("\n".join(rows))
+    points = reading.read_points(folder / "x.csv", "X", columns=["x", "y"], label=label).points
+    assert points.tolist() == [[float(settled), 2.125], [1.2, 3.0]]
+
+
+def test_commas_between_cells_settle_points(folder):
+    (folder / "x.csv").write_text("1.200,2\n1.125,4\n")
+    assert reading.read_points(folder / "x.csv", "X").points.tolist() == [[1.2, 2.0], [1.125, 4.0]]
+
+
+def test_masses_with_names_need_no_header(folder):
+    (folder / "c.csv").write_text(",p,q\nNorth,0,9\nWest,9,0\n")
+    (folder / "a.csv").write_text("West,150\nNorth,100\n")
+    options = ["--unbalanced", "1e4,10", "--budget", 2, "--out", "-"]
+    sent = {
+        line["row_label"]: float(line["mass"])
+        for line in plan_of(invoke("--cost-matrix", "c.csv", "--a", "a.csv", *options))
+    }
+    assert sent == pytest.approx({"North": 100.0, "West": 150.0}, rel=0.05)
+    (folder / "a.csv").write_text("150,West\n100,North\n")
+    answer = invoke("--cost-matrix", "c.csv", "--a", "a.csv")
+    assert (answer.exit_code, answer.stderr) == (
+        2,
+        "Error: a.csv, line 1, column 2: 'West' is not a number, "
+        "and others of the line are, so it is no header either\n",
+    )
+
+
+def test_names_of_masses_may_be_numbers_below_a_header(folder):
+    (folder / "c.csv").write_text(",2021,2022\nu,3,4\n")
+    (folder / "b.csv").write_text("year,tons\n2022,100\n2021,1\n")
+    options = ["--unbalanced", "10,1e4", "--out", "-"]
+    lines = plan_of(invoke("--cost-matrix", "c.csv", "--b", "b.csv", *options))
+    assert {line["column_label"]: float(line["mass"]) for line in lines}["2022"] == pytest.approx(100.0, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "names"),
+    [
+        ("depot,2021,2022\n1,3,4\n2,5,6\n", None, ["1", "2"]),
+        ("depot,2021,2022\n1,3,4\n2,5,6\n", "depot", ["1", "2"]),
+        ("the depot;2021;2022\n01;3;4\n02;5;6\n", "the depot", ["01", "02"]),
+        ("2021,2022,depot\n3,4,Ulm\n5,6,Bonn\n", "depot", ["Ulm", "Bonn"]),
+        ("depot,2021,2022\nUlm,3,4\nBonn,5,6\n", "depot", ["Ulm", "Bonn"]),
+        (",2021,2022\nUlm,3,4\nBonn,5,6\n", None, ["Ulm", "Bonn"]),
+        (",2021,2022\n1,3,4\n2,5,6\n", None, ["1", "2"]),
+    ],
+)
+def test_a_header_of_costs_may_have_numbers_for_names(folder, text, label, names):
+    (folder / "c.csv").write_text(text)
+    answer = invoke(
+        "--cost-matrix", "c.csv", *(["--label-column", label] if label else []), "--unbalanced", 99, "--out", "-"
+    )
+    lines = plan_of(answer)
+    assert {line["row_label"] for line in lines} == set(names)
+    assert {line["column_label"] for line in lines} == {"2021", "2022"}
+    sure = label or text.startswith(",")
+    assert answer.stderr == (
+        ""
+        if sure
+        else "Warning: c.csv, line 1 is read as a header, and the first column as names: --label-column depot says so\n"
+    )
+    assert reading.read_costs(folder / "c.csv", "C", label=label or text.partition(",")[0]).matrix.tolist() == [
+        [3.0, 4.0],
+        [5.0, 6.0],
+    ]
+
+
+def test_a_first_line_of_costs_that_may_be_either_is_refused(folder):
+    """The first row of costs, or the names of columns?"""
+    (folder / "c.csv").write_text("the depot,2021,2022\nUlm,3,4\n")
+    answer = invoke("--cost-matrix", "c.csv")
+    assert (answer.exit_code, answer.stderr) == (
+        2,
+        "Error: c.csv, line 1, column 1: 'the depot' is not a number, and others of the line are; "
+        "if it is a header, --label-column 'the depot' says so\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["Plan 2024,,\nname,x,y\nu,1,2\n", "Plan 2024\n\nname;x;y\nu;1;2\n", "A plan\nin t\nx,y\n1,2\n"]
+)
+def test_a_title_above_the_header_is_said_to_be_one(folder, text):
+    (folder / "x.csv").write_text(text)
+    for answer in (invoke("x.csv", "x.csv"), invoke("x.csv", "x.csv", "--label-column", "name")):
+        assert answer.exit_code == 2
+        title = text.partition(",")[0].partition("\n")[0]
+        assert answer.stderr == f"Error: x.csv, line 1: {title!r} looks like a title: delete what is above the header\n"
 
 
 def test_names_like_those_of_cells_of_a_sheet_are_names(folder):

@@ -178,7 +178,8 @@ def test_every_format_out_holds_the_plan(files, expected):
     for name in ("new/plan.csv", "plan.npz", "plan.json"):
         answer = invoke(*arguments, "--out", name)
         assert (answer.exit_code, answer.stderr) == (0, "")
-        assert answer.stdout.splitlines()[-1] == f"plan: {name}"
+        note = " (in a new folder)" if name.startswith("new") else ""
+        assert answer.stdout.splitlines()[-1] == f"plan: {name}{note}"
     assert links(files / "new" / "plan.csv") == links_of(expected)
     assert (scipy.sparse.load_npz("plan.npz").toarray() == expected.plan).all()
     found = json.loads((files / "plan.json").read_text())
@@ -350,6 +351,44 @@ def test_columns_with_other_names_go_by_position(folder, expected):
     assert links(folder / "plan.csv") == links_of(expected)
 
 
+def test_columns_may_be_given_for_each_file(folder):
+    (folder / "depots.csv").write_text("Depot Name,Stock [t],x,y\nUlm,1,0,0\nBrno,3,1,1\n")
+    (folder / "shops.csv").write_text("y,x,Shop,Need\n1,1,a,3\n0,0,b,1\n")
+    answer = invoke("depots.csv", "shops.csv")
+    assert "are these names? --label-column 'Depot Name' keeps them" in answer.stderr
+    names = ["--label-column", "Depot Name", "--label-column", "Shop"]
+    masses = ["--mass-column", "Stock [t]", "--mass-column", "Need"]
+    options = ["--kernel", "delta", "--unbalanced", 1e5, "--budget", 2, "--out", "-"]
+
+    def links_by_name(*arguments):
+        answer = invoke("depots.csv", "shops.csv", *names, *arguments, *options)
+        assert answer.exit_code == 0, answer.stderr
+        lines = csv.DictReader(answer.stdout.splitlines())
+        return {(line["row_label"], line["column_label"]): round(float(line["mass"]), 3) for line in lines}
+
+    expected = {("Ulm", "b"): 1.0, ("Brno", "a"): 3.0}
+    assert links_by_name(*masses) == expected
+    assert links_by_name(*masses, "--columns", "x,y") == expected
+    crossed = [*masses, "--columns", "x,y", "--columns", "y,x"]  # in the order given, not by name
+    assert links_by_name(*crossed) == expected
+    (folder / "shops.csv").write_text("south,east,Shop,Need\n1,1,a,3\n0,0,b,1\n")
+    assert links_by_name(*masses, "--columns", "x,y", "--columns", "east,south") == expected
+    (folder / "shops.csv").write_text("y,x,Shop\n1,1,a\n0,0,b\n")
+    (folder / "needs.csv").write_text("b,1\na,3\n")
+    assert links_by_name("--mass-column", "Stock [t]", "--b", "needs.csv") == expected
+
+
+def test_totals_that_differ_by_rounding_are_one(folder):
+    """0.7 + 0.2 + 0.1 is not 0.1 + 0.2 + 0.7 to a machine."""
+    (folder / "c.csv").write_text("0,1,1\n1,0,1\n1,1,0\n")
+    (folder / "a.csv").write_text("0.7\n0.2\n0.1\n")
+    (folder / "b.csv").write_text("0.1\n0.2\n0.7\n")
+    totals = [np.loadtxt(name).sum() for name in ("a.csv", "b.csv")]
+    assert totals[0] != totals[1]
+    answer = invoke("--cost-matrix", "c.csv", "--a", "a.csv", "--b", "b.csv", "--unbalanced", "1e6")
+    assert re.search(r"^mass moved: \S+ of 1$", answer.stdout, re.MULTILINE)
+
+
 @pytest.mark.parametrize("arguments", [["x.npy", "y.npy"], ["--cost-matrix", "c.npy"]])
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_a_picture(arguments, ending, files):
@@ -394,6 +433,7 @@ def test_a_picture_of_a_matrix_names_rows_and_columns(folder, drawn):
 
 BAD_FILES = {
     "empty.csv": "",
+    "blank.csv": ";;\n ; ;\n",
     "header.csv": "x,y\n",
     "ragged.csv": "1,2\n3\n",
     "word.csv": "x,y\n1,2\n\n3,four\n",
@@ -442,6 +482,7 @@ SENTENCES = [
     ("gone.npz", "cannot read gone.npz: No such file or directory"),
     ("folder.csv good.csv", "cannot read folder.csv: Is a directory"),
     ("empty.csv good.csv", "empty.csv is empty"),
+    ("blank.csv good.csv", "blank.csv is empty"),
     ("header.csv good.csv", "header.csv has no rows"),
     ("ragged.csv good.csv", "ragged.csv, line 2: 1 cells where line 1 has 2"),
     ("good.csv word.csv", "word.csv, line 4, column 'y': 'four' is not a number"),
@@ -451,7 +492,7 @@ SENTENCES = [
     ("index.csv good.csv", "index.csv has a column without a name: say with --columns which ones to use"),
     ("twice.csv good.csv --columns x", "--columns x: twice.csv has 2 columns 'x'"),
     ("spaces.csv spaces.csv", "spaces.csv, line 2, column '1 2': '3 4' is not a number"),
-    ("latin.csv good.csv", "latin.csv must be text in UTF-8"),
+    ("latin.csv good.csv", "latin.csv must be text in UTF-8 (invalid start byte at byte 4): save it as CSV UTF-8"),
     ("notes.txt good.csv", "notes.txt must end in .csv, .tsv, .npy, .npz or .parquet"),
     ("bad.npy good.npy", "bad.npy is not a NumPy file of numbers"),
     ("objects.npy good.npy", "objects.npy is not a NumPy file of numbers"),
@@ -468,11 +509,28 @@ SENTENCES = [
     ("good.csv other.csv", "good.csv has the columns x, y and other.csv has x, z"),
     ("good.csv good.csv --mass-column w", "--mass-column w: good.csv has no column 'w', only 'x', 'y'"),
     ("good.csv wide.csv --label-column z", "--label-column z: good.csv has no column 'z'"),
+    (
+        "wide.csv good.csv --label-column z",
+        "has no column 'z', only 'x', 'y' (--label-column may be given twice, for the first file and the second)",
+    ),
     ("good.npy good.npy --mass-column w", "--mass-column w: good.npy has no names of columns"),
     ("ragged.csv good.csv --columns x", "ragged.csv, line 2"),
     ("named.csv good.csv", "named.csv, line 2, column 'id': 'u' is not a number; are these names? --label-column id"),
-    ("negative.csv negative.csv --mass-column mass", "column 'mass': a mass must not be negative, got -1.0"),
-    ("negative.csv negative.csv --mass-column mass --a three.npy", "--a and --mass-column both give the masses"),
+    ("negative.csv negative.csv --mass-column mass", "column 'mass': must not be negative, got -1"),
+    (
+        "wide.csv wide.csv --mass-column z --a three.npy",
+        "--a and --mass-column both give the masses of wide.csv: choose",
+    ),
+    ("wide.csv wide.csv --mass-column z --mass-column y --b three.npy", "--b and --mass-column both give the masses:"),
+    ("good.npy good.npy --mass-column z --a three.npy --b three.npy", "--a and --mass-column both give the masses:"),
+    (
+        "good.csv good.csv --label-column x --label-column y --label-column z",
+        "--label-column may be given once, for both",
+    ),
+    (
+        "--cost-matrix good.csv --label-column x --label-column y",
+        "--label-column twice needs the files of two point sets",
+    ),
     ("good.npy good.npy --a three.npy", "three.npy has 3 masses a, and there are 2 points"),
     ("--cost-matrix good.npy --b three.npy", "three.npy has 3 masses b, and there are 2 columns"),
     ("good.npy good.npy --a good.npy", "good.npy must have one column of masses, or names and masses, it has 2"),

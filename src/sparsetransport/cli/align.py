@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from .. import plotting
 from ..apps.word_alignment import Alignment, WordAligner
-from . import pairs_file, reading, writing
-from .console import Debug, errors, in_background, leave, output_file, plain_errors, say
+from . import pairs_file
+from .console import Debug, errors, in_background, leave, plain_errors, say
+from .outputs import Output, output, picture
 
 CHUNK = 64  # pairs between two visits to the disk
 COLOURS = ("cyan", "green", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta", "bright_blue")
@@ -35,43 +35,42 @@ def align(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="An empty line for a line without the columns, and go on.")
     ] = False,
-    jobs: Annotated[int, typer.Option(help="Threads that solve; -1 for all cores.")] = 1,
+    jobs: Annotated[int, typer.Option(help="Threads that solve; -1 for all cores, -2 for all but one.")] = 1,
     cache: Annotated[Path | None, typer.Option(help="A folder to keep encodings in.")] = None,
     plot: Annotated[Path | None, typer.Option(help="For two sentences: a picture, .png, .pdf or .svg.")] = None,
     debug: Debug = False,
 ) -> None:
     """Which words of two sentences, or of the pairs of a file, stand for each other."""
     with plain_errors(debug):
-        if jobs == 0 or jobs < -1:
+        if jobs == 0:
             raise ValueError(f"--jobs must be a number of threads, or -1 for all cores, got {jobs}")
         if second is not None:
             if out is not None:
                 raise ValueError("--out is for a file of pairs; two sentences are printed")
-            _check_picture(plot)
+            drawing = picture(plot)
             with errors().status("reading the sentences"):
                 found = in_background(lambda: WordAligner(encoder, layer=layer, cache=cache).align(first, second))
             _show(found)
-            if plot is not None:
-                _draw(found, plot)
+            _draw(found, drawing)
             return
         if plot is not None:
             raise ValueError("--plot is for two sentences")
         path = Path(first)
         if not path.is_file():
             raise ValueError(f"give two sentences or a file of pairs: there is no file {first!r}")
-        if out is not None and out.resolve() == path.resolve():
-            raise ValueError(f"--out {out} would overwrite the input")
-        if out is not None and out.is_dir():
+        links = output("links", out, (), [path])
+        if links.path is not None and links.path.is_dir():
             raise ValueError(f"cannot write {out}: is a folder")
         source = pairs_file.PairsFile(path, _columns(columns), skip_bad=skip_bad)
         for problem in source.bad:
             say(f"Warning: {problem}: left without links", "yellow")
         aligner = in_background(lambda: WordAligner(encoder, layer=layer, cache=cache))
-        if out is None:
+        if links.path is None:
             for lines in _aligned(aligner, source, 0, jobs):
                 print("\n".join(lines), flush=True)
         else:
-            _to_file(aligner, source, out, jobs)
+            _to_file(aligner, source, links.path, jobs)
+            links._replace(what=f"{source.count} pairs").tell()
 
 
 def _columns(text: str) -> tuple[int, int]:
@@ -107,7 +106,6 @@ def _to_file(aligner: WordAligner, source: pairs_file.PairsFile, out: Path, jobs
         say(f"Interrupted: {kept}; the same command goes on from there.", "red")
         leave(130)
     partial.finish()
-    Console().print(f"{source.count} pairs: {out}", soft_wrap=True, highlight=False, markup=False)
 
 
 @contextmanager
@@ -162,18 +160,11 @@ def _groups(found: Alignment) -> list[tuple[list[int], list[int]]]:
     return sorted((sorted(rows), sorted(cols)) for rows, cols in groups)
 
 
-def _check_picture(plot: Path | None) -> None:
-    if plot is None:
-        return
-    if plot.suffix.lower() not in writing.PICTURES:
-        raise ValueError(f"--plot {plot} must end in {reading.either(writing.PICTURES)}")
-    plotting.require_matplotlib()
-
-
-def _draw(found: Alignment, plot: Path) -> None:
-    if not found.tokens_1 or not found.tokens_2:
+def _draw(found: Alignment, drawing: Output) -> None:
+    if drawing.path is not None and not (found.tokens_1 and found.tokens_2):
         raise ValueError("--plot needs words in both sentences")
-    with output_file(plot) as unfinished:
-        figure: Any = found.plot().figure
-        figure.savefig(unfinished, format=plot.suffix.lower()[1:], bbox_inches="tight", dpi=150)
-    Console().print(f"picture: {plot}", soft_wrap=True, highlight=False, markup=False)
+    with drawing.file() as unfinished:
+        if unfinished is not None:
+            figure: Any = found.plot().figure
+            figure.savefig(unfinished, format=drawing.ending[1:], bbox_inches="tight", dpi=150)
+    drawing.tell()

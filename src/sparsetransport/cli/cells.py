@@ -1,13 +1,17 @@
 """The cells of text files: what separates them, and which are numbers, with a point or a comma before the decimals."""
 
+import csv
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # the first line of some of Excel's files
-_COMMA = re.compile(r"[+-]?\d*,\d+(e[+-]?\d+)?", re.IGNORECASE)
-_EITHER = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")  # may be a number of thousands too
+_DECIMALS = re.compile(r"[+-]?\d*([.,])\d+(e[+-]?\d+)?", re.IGNORECASE)
+_EITHER = re.compile(r"([+-]?[1-9]\d{0,2})[.,](\d{3})")  # may be a number of thousands too: none begins with 0
 _NEARLY = re.compile(
     r"(?=[+-]?[.,]?\d)[+-]?(\d+|\d{1,3}([.,'’_\s]\d{3})+)?([.,]\d*)?(e[+-]?\d+)?\s*%?",
     re.IGNORECASE,
@@ -20,6 +24,54 @@ class Opening(NamedTuple):
     delimiter: str
     first: str  # the first line that has cells
     before: int  # how many lines come before it
+
+
+class Rows(NamedTuple):
+    """The cells of a text file, without the space around them, and the line that each row is on."""
+
+    path: Path
+    delimiter: str
+    cells: list[list[str]]
+    lines: list[int]
+
+
+def read_rows(path: Path) -> Rows:
+    """The rows of a text file that are not blank, all of the same length."""
+    with readable(path):
+        text = path.read_text(encoding="utf-8-sig")
+    begin = opening(io.StringIO(text, newline="")) or Opening(",", "", 0)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=begin.delimiter)
+    try:
+        every = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    found = [(line, row) for line, row in every if any(row) and line > begin.before]
+    if not found:
+        raise ValueError(f"{path} is empty")
+    rows = Rows(path, begin.delimiter, [row for _, row in found], [line for line, _ in found])
+    first, width = rows.cells[0], len(rows.cells[0])
+    if _begins_with_a_title(rows.cells):
+        title = next(filter(None, first))
+        raise ValueError(f"{path}, line {rows.lines[0]}: {title!r} looks like a title: delete what is above the header")
+    for line, row in found:
+        if len(row) != width:
+            hint = "cells are separated by commas, semicolons or tabs" if width == 1 else ""
+            hint += "; a title above the header must go" if hint and not like_a_number(first[0]) else ""
+            short = f"{path}, line {line}: {len(row)} cells where line {rows.lines[0]} has {width}"
+            raise ValueError(short + (f" ({hint})" if hint else ""))
+    return rows
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """A file that cannot be opened, or is not in UTF-8, is said to be so."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        why = f"{error.reason} at byte {error.start}"
+        raise ValueError(f"{path} must be text in UTF-8 ({why}): save it as CSV UTF-8") from None
 
 
 def opening(lines: Iterable[str]) -> Opening | None:
@@ -39,23 +91,46 @@ def delimiter_of(line: str) -> str:
     return next((sign for sign in "\t;," if sign in _QUOTED.sub("", line)), ",")
 
 
-def decimal_commas(delimiter: str, cells: Iterable[str]) -> bool:
-    """Has a file commas before the decimals: is there one which separates neither cells nor thousands?"""
+def decimal_sign(delimiter: str, cells: Iterable[str]) -> str:
+    """What a file has before its decimals: ``","`` or ``"."``; nothing, where its points may be those of thousands.
+
+    A comma, where it separates no cells: one such number that has no other meaning settles it, and so for points.
+    """
     if delimiter == ",":
-        return False
-    found = (cell.strip() for cell in cells if "," in cell)
-    return any(_COMMA.fullmatch(cell) and not _EITHER.fullmatch(cell) for cell in found)
+        return "."
+    signs = set(filter(None, map(_settles, cells)))
+    return "," if "," in signs else "".join(signs)
 
 
-def number(cell: str, *, comma: bool = False) -> float:
-    """The number of a cell, with a comma before its decimals if the file has those; the error says what else it is."""
+def points_are_clear(delimiter: str, cells: Iterable[str]) -> bool:
+    """Can the points of a file without decimal commas mean one thing only? Looks no further than it has to."""
+    if delimiter == ",":
+        return True
+    unclear = False
+    for cell in cells:
+        if "." in cell:
+            if _settles(cell):
+                return True
+            unclear = True
+    return not unclear
+
+
+def _settles(cell: str) -> str | None:
+    """The sign before the decimals of a number, if it has one and cannot be read with thousands."""
     text = cell.strip()
-    if comma and "." in text and _NEARLY.fullmatch(text):
+    found = _DECIMALS.fullmatch(text)
+    return found[1] if found and not _EITHER.fullmatch(text) else None
+
+
+def number(cell: str, sign: str = ".") -> float:
+    """The number of a cell in a file with such a `decimal_sign`; the error says what else it is."""
+    text = cell.strip()
+    if sign == "," and "." in text and _NEARLY.fullmatch(text):
         raise ValueError(f"{cell!r} has a point, and other cells of the file have a comma before the decimals")
     try:
-        if "_" in text:
+        if "_" in text or (not sign and _EITHER.fullmatch(text)):
             raise ValueError
-        return float(text.replace(",", ".") if comma else text)
+        return float(text.replace(",", ".") if sign == "," else text)
     except ValueError:
         raise ValueError(_what_is(text)) from None
 
@@ -74,8 +149,21 @@ def _what_is(text: str) -> str:
     """What to say of a cell that is not a number."""
     if not text:
         return "the cell is empty"
-    if _EITHER.fullmatch(text):
-        meanings = f"{text.replace(',', '.')} or {text.replace(',', '')}"
-        return f"{text!r} is not a number, as it may be {meanings}: write the one that is meant"
+    if found := _EITHER.fullmatch(text):
+        whole, rest = found.groups()
+        decimals = rest.rstrip("0") if rest.endswith("0") else f"{rest}0"  # never three: those would be refused again
+        small = f"{whole}.{decimals}" if decimals else whole
+        return f"{text!r} is not a number, as it may be {small} or {whole}{rest}: write the one that is meant"
     cure = "write numbers like 1234.5 (or 1234,5 where semicolons or tabs separate the cells), without further signs"
     return f"{text!r} is not a number" + (f": {cure}" if like_a_number(text) else "")
+
+
+def _begins_with_a_title(rows: list[list[str]]) -> bool:
+    """Is the first row one text alone, above one that could be a header: several texts, and no number?"""
+    if sum(map(bool, rows[0])) != 1 or any(map(like_a_number, rows[0])):
+        return False
+    for row in rows[1:]:
+        cells = row[0].split(delimiter_of(row[0])) if len(row) == 1 else row
+        if sum(map(bool, cells)) > 1:
+            return not any(map(like_a_number, cells))
+    return False

@@ -5,7 +5,6 @@ import re
 import sys
 import time
 import warnings
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Annotated, NamedTuple, TextIO
 
@@ -16,14 +15,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from .. import _checks, plotting
+from .. import _checks
 from .._checks import Floats
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
-from .console import Debug, duration, errors, in_background, output_file, plain_errors, say
+from .console import Debug, duration, errors, in_background, plain_errors, say
 from .labelled import in_order, read_labelled, read_pairs
-from .reading import either
-from .writing import PICTURES
+from .outputs import Output, output, picture
 
 Ints = NDArray[np.int64]
 INPUT, LINKS, OUTPUT = "Input", "Links", "Output"
@@ -41,6 +39,15 @@ class Inputs(NamedTuple):
     fixed: list[tuple[int, int]]
     forbidden: list[tuple[int, int]]
     weights: Floats | None
+
+
+class Request(NamedTuple):
+    """How many links there may be."""
+
+    links: int
+    max_per_plant: int | Ints | None
+    max_per_product: int | Ints | None
+    fixed_free: bool
 
 
 def design(
@@ -95,31 +102,35 @@ def design(
             raise ValueError("--fixed-free needs --fixed, the links that are free")
         limits = _limit("--max-per-plant", max_per_plant), _limit("--max-per-product", max_per_product)
         files = (profit, supply, demand, fixed, forbidden, held_out, weights, *limits)
-        _check_outputs(out, plot, [path for path in files if isinstance(path, Path)])
+        given = [path for path in files if isinstance(path, Path)]
+        network, drawing = output("links", out, (".csv",), given), picture(plot, given)
         inputs = _read(profit, supply, demand, held_out, fixed, forbidden, weights)
         most = _each(limits[0], inputs.plants, profit), _each(limits[1], inputs.products, profit)
         if not fixed_free and len(inputs.fixed) > links:
             raise ValueError(f"--links {links} is fewer than the {len(inputs.fixed)} links of {fixed}")
-        with _maybe_file(plot) as picture:
-            with _maybe_file(out) as unfinished:  # ends before the picture begins: no picture is worth the links
-                network, seconds = _design(inputs, links, most, fixed_free)
-                if unfinished is not None:
-                    with unfinished.open("w", encoding="utf-8", newline="") as file:
-                        _write(file, network, inputs)
-            if out is not None and str(out) == "-":
-                _write(sys.stdout, network, inputs)
-            else:
-                _print(network, seconds, links + fixed_free * network.fixed)
-                _tell("links", out)
-            if picture is not None and plot is not None:
-                _draw(picture, plot, network, inputs)
-        if out is None or str(out) != "-":
-            _tell("picture", plot)
+        _run(inputs, Request(links, *most, fixed_free), network, drawing)
 
 
-def _design(
-    inputs: Inputs, links: int, most: tuple[int | Ints | None, int | Ints | None], fixed_free: bool
-) -> tuple[Design, tuple[float, float]]:
+def _run(inputs: Inputs, request: Request, out: Output, drawing: Output) -> None:
+    """Choose the links, write the files and print what they earn."""
+    with drawing.file() as unfinished_picture:
+        with out.file() as unfinished:  # ends before the picture begins: no picture is worth the links
+            network, seconds = _design(inputs, request)
+            if unfinished is not None:
+                with unfinished.open("w", encoding="utf-8", newline="") as file:
+                    _write(file, network, inputs)
+        if out.printed:
+            _write(sys.stdout, network, inputs)
+        else:
+            _print(network, seconds, request)
+            out.tell()
+        if unfinished_picture is not None:
+            _draw(unfinished_picture, drawing, network, inputs)
+    if not out.printed:
+        drawing.tell()
+
+
+def _design(inputs: Inputs, request: Request) -> tuple[Design, tuple[float, float]]:
     """The design, and the seconds that it took and that went into compiling."""
     started, compiled = time.perf_counter(), [0.0]
     with (
@@ -131,11 +142,12 @@ def _design(
                 inputs.profit,
                 inputs.supply,
                 inputs.demand,
-                links,
+                request.links,
                 inputs.fixed,
                 inputs.forbidden,
-                *most,
-                count_fixed=not fixed_free,
+                request.max_per_plant,
+                request.max_per_product,
+                count_fixed=not request.fixed_free,
                 weights=inputs.weights,
                 held_out=inputs.held_out,
             )
@@ -145,15 +157,15 @@ def _design(
     return network, (seconds, compiled[-1])
 
 
-def _draw(picture: Path, plot: Path, network: Design, inputs: Inputs) -> None:
+def _draw(unfinished: Path, drawing: Output, network: Design, inputs: Inputs) -> None:
     """The picture; an error names it, and signs that a font lacks are one warning."""
     with errors().status("Drawing"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             figure = draw(network, plants=inputs.plants, products=inputs.products)
-            figure.savefig(picture, format=plot.suffix.lower()[1:])
+            figure.savefig(unfinished, format=drawing.ending[1:])
         except Exception as error:
-            raise RuntimeError(f"cannot draw {plot}: {error}") from error
+            raise RuntimeError(f"cannot draw {drawing.path}: {error}") from error
     lacking = [re.match(r"Glyph (\d+) .*missing from font\(s\) (.*)\.$", str(one.message)) for one in caught]
     signs = "".join(dict.fromkeys(chr(int(found[1])) for found in lacking if found))
     for found, one in zip(lacking, caught, strict=True):
@@ -162,20 +174,10 @@ def _draw(picture: Path, plot: Path, network: Design, inputs: Inputs) -> None:
     if signs:
         font = next(found[2] for found in lacking if found)
         say(
-            f"Warning: the font {font} has no {signs}: {plot} has boxes for them; a file matplotlibrc in this folder "
-            "with a line font.family: NAME sets another font",
+            f"Warning: the font {font} has no {signs}: {drawing.path} has boxes for them; "
+            "a file matplotlibrc in this folder with a line font.family: NAME sets another font",
             "yellow",
         )
-
-
-def _maybe_file(path: Path | None) -> AbstractContextManager[Path | None]:
-    """A file to write to, if there is one to be."""
-    return nullcontext() if path is None or str(path) == "-" else output_file(path)
-
-
-def _tell(what: str, path: Path | None) -> None:
-    if path is not None:
-        Console().print(f"{what}: {path}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _limit(option: str, text: str | None) -> int | Path | None:
@@ -202,7 +204,7 @@ def _each(limit: int | Path | None, names: list[str], profit: Path) -> int | Int
 
 def _column(path: Path, names: list[str], of: Path, what: str = "rows") -> Floats:
     """A number for each of the names."""
-    table = read_labelled(path, what=what)
+    table = read_labelled(path, what=what, expected=names)
     if len(table.columns) != 1:
         raise ValueError(f"{path} must have one column of numbers, it has {len(table.columns)}")
     return in_order(table, names, 0, of)[:, 0]
@@ -243,20 +245,6 @@ def _read(
     )
 
 
-def _check_outputs(out: Path | None, plot: Path | None, given: list[Path]) -> None:
-    """Endings that we can write, and no input among them, before any work."""
-    for option, path, endings in (("--out", out, (".csv",)), ("--plot", plot, PICTURES)):
-        if path is None or (option == "--out" and str(path) == "-"):
-            continue
-        if path.suffix.lower() not in endings:
-            allowed = either(endings) if len(endings) > 1 else endings[0]
-            raise ValueError(f"{option} {path} must end in {allowed}")
-        if any(path.resolve() == other.resolve() for other in given):
-            raise ValueError(f"{option} {path} would overwrite the input")
-    if plot is not None:
-        plotting.require_matplotlib()
-
-
 def _write(file: TextIO, network: Design, inputs: Inputs) -> None:
     """A line for every link."""
     writer = csv.writer(file, lineterminator="\n")
@@ -269,7 +257,7 @@ def _write(file: TextIO, network: Design, inputs: Inputs) -> None:
         )
 
 
-def _print(network: Design, seconds: tuple[float, float], asked: int) -> None:
+def _print(network: Design, seconds: tuple[float, float], request: Request) -> None:
     """What the network earns, beside the classic ones."""
     train, test = network.training, network.held_out
     full, full_test = network.full
@@ -298,12 +286,31 @@ def _print(network: Design, seconds: tuple[float, float], asked: int) -> None:
         "time": duration(seconds[0] - seconds[1])
         + (f", and {duration(seconds[1])} to compile, this once" if seconds[1] > 0.0 else ""),
     }
+    asked = request.links + request.fixed_free * network.fixed
     if len(network.links) < asked:
-        none_left = len(network.links) == len(full.links)
-        why = "no others may be built" if none_left else "no other one that may be built is of use"
-        lines = {"fewer links": f"{len(network.links):,} of {asked:,}, since {why}"} | lines
+        lines = {"fewer links": f"{len(network.links):,} of {asked:,}, since {_why(network, request)}"} | lines
     for name, text in lines.items():
         console.print(f"{name}: {text}", highlight=False, soft_wrap=True)
+
+
+def _why(network: Design, request: Request) -> str:
+    """What keeps a network from having more links."""
+    others = np.zeros((len(network.training.idle[0]), len(network.training.unmet[0])), dtype=bool)
+    others[tuple(network.full[0].links.T)] = True
+    others[tuple(network.links.T)] = False
+    if not others.any():
+        return "no others may be built"
+    limits = []
+    for axis, name in enumerate(("plant", "product")):
+        most = request[1 + axis]
+        if most is not None:
+            limits.append(f"--max-per-{name}")
+            full = np.bincount(network.links[:, axis], minlength=others.shape[axis]) >= most
+            others[(slice(None),) * axis + (full,)] = False
+    within = " and ".join(limits)
+    if not others.any():
+        return f"no others are within {within}"
+    return f"no other one {f'within {within}' if limits else 'that may be built'} is of use"
 
 
 def _range(expected: float, every: Floats, moved: float) -> str:

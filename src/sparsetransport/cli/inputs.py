@@ -1,8 +1,9 @@
 """What the files and options of ``sparsetransport solve`` describe: points, costs, masses, and the problem of these."""
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -10,10 +11,11 @@ from .. import _checks
 from .._checks import Floats
 from ..geometry.kernels import Delta
 from ..problem import Problem
-from . import reading
+from . import reading, table
 from .writing import Labels
 
 Pair = tuple[Floats, Floats]
+_T = TypeVar("_T")
 
 
 class Inputs(NamedTuple):
@@ -48,31 +50,39 @@ def read_inputs(
     a: Path | None,
     b: Path | None,
     *,
-    columns: list[str] | None,
-    mass_column: str | None,
-    label_column: str | None,
+    columns: Sequence[Sequence[str]] = (),
+    mass_column: Sequence[str] = (),
+    label_column: Sequence[str] = (),
 ) -> Inputs:
-    """Read the files and check that they go together; complaints name files and options."""
-    if mass_column is not None and (a is not None or b is not None):
-        raise ValueError(f"--{'b' if a is None else 'a'} and --mass-column both give the masses: choose one")
+    """Read the files and check that they go together; complaints name files and options.
+
+    What names columns holds nothing, one thing for both files of points, or one for each.
+    """
+    chosen, label = _each("columns", columns), _each("label-column", label_column)
+    mass = _mass_columns(mass_column, a, b)
     files = _sources(source, target, cost_matrix)
     points, sides = None, None
     if files.points is not None:
-        one, other = (
-            reading.read_points(path, key, columns=columns, mass=mass_column, label=label_column)
-            for path, key in zip(files.points, "XY", strict=True)
+        one, other = sides = (
+            reading.read_points(files.points[0], "X", columns=chosen[0], mass=mass[0], label=label[0]),
+            reading.read_points(files.points[1], "Y", columns=chosen[1], mass=mass[1], label=label[1]),
         )
-        points, sides = _same_coordinates(one, other, files.points), (one, other)
+        for k, file in enumerate((a, b)):
+            if file is not None and mass_column and mass_column[0] in (sides[k].names or ()):
+                raise ValueError(f"--{'ab'[k]} and --mass-column both give the masses of {files.points[k]}: choose one")
+        points = _same_coordinates(one, other, files.points, by_name=len(columns) < 2)
     else:
-        for option, value in (("columns", columns), ("mass-column", mass_column)):
-            if value is not None:
-                raise ValueError(f"--{option} needs the files of two point sets")
+        for name, value in (("columns", columns), ("mass-column", mass_column)):
+            if value:
+                raise ValueError(f"--{name} needs the files of two point sets")
+        if len(label_column) > 1:
+            raise ValueError("--label-column twice needs the files of two point sets")
     costs, labels = None, Labels(None, None)
     if files.costs is not None:
-        costs, *names = reading.read_costs(files.costs, "C", label=label_column if points is None else None)
+        costs, *names = reading.read_costs(files.costs, "C", label=label[0] if points is None else None)
         labels = Labels(*names)
     shape = _shape(points, costs, files.costs)
-    if label_column is not None and sides is not None:
+    if label_column and sides is not None:
         ours = Labels(sides[0].labels, sides[1].labels)
         for axis, what in enumerate(("row", "column")):
             order = _order(files.costs, labels[axis], ours[axis], "points", what)
@@ -86,6 +96,21 @@ def read_inputs(
     return Inputs(shape, points, costs, masses[0], masses[1], labels, sides[0].names if sides else None)
 
 
+def _each(option: str, given: Sequence[_T]) -> tuple[_T | None, _T | None]:
+    """What is meant for the first file and for the second: one thing is for both."""
+    if len(given) > 2:
+        raise ValueError(f"--{option} may be given once, for both files, or twice, got it {len(given)} times")
+    return (given[0], given[-1]) if given else (None, None)
+
+
+def _mass_columns(given: Sequence[str], a: Path | None, b: Path | None) -> tuple[str | None, str | None]:
+    """The columns of masses, none of a side that has a file of its own."""
+    first, second = _each("mass-column", given)
+    if len(given) + (a is not None) + (b is not None) > 2:
+        raise ValueError(f"--{'b' if a is None else 'a'} and --mass-column both give the masses: choose one")
+    return None if a is not None else first, None if b is not None else second
+
+
 def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None) -> Sources:
     """Sort out what the files are for."""
     if source is not None and target is not None:
@@ -94,7 +119,7 @@ def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None)
         if cost_matrix is None:
             raise ValueError("give the files of two point sets, or --cost-matrix")
         return Sources(None, cost_matrix, cost_matrix)
-    held = reading.holds(source, "X", "Y", "C")
+    held = table.holds(source, "X", "Y", "C")
     costs = source if "C" in held and cost_matrix is None else cost_matrix
     if "X" in held and "Y" in held:
         return Sources((source, source), costs, source)
@@ -103,13 +128,13 @@ def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None)
     raise ValueError(f"give a second file of points: {source} is not an NPZ file with the arrays X and Y, or C")
 
 
-def _same_coordinates(one: reading.Side, other: reading.Side, files: tuple[Path, Path]) -> Pair:
-    """The points of both sides with their columns in the same order: by name if the names are the same."""
+def _same_coordinates(one: reading.Side, other: reading.Side, files: tuple[Path, Path], *, by_name: bool) -> Pair:
+    """The points of both sides with their columns in the same order: ``by_name`` if the names are the same."""
     source, target = files
     width, other_width = one.points.shape[1], other.points.shape[1]
     if width != other_width:
         raise ValueError(f"{source} has {width} columns of coordinates and {target} has {other_width}")
-    if one.names is None or other.names is None or not set(one.names) & set(other.names):
+    if not by_name or one.names is None or other.names is None or not set(one.names) & set(other.names):
         return one.points, other.points
     if sorted(one.names) != sorted(other.names):
         raise ValueError(
@@ -141,7 +166,7 @@ def _masses(
     labels: list[str] | None,
 ) -> Floats | None:
     """The masses of one side: of its file, by name if that has names, its column, or the file that holds everything."""
-    if path is None and column is None and bundle is not None and reading.holds(bundle, key):
+    if path is None and column is None and bundle is not None and table.holds(bundle, key):
         path = bundle
     if path is None:
         return column

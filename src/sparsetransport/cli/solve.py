@@ -1,13 +1,14 @@
 """``sparsetransport solve``."""
 
 import functools
+import math
 import operator
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from rich import box
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from .. import _checks, plotting
+from .. import _checks
 from ..api import solve_problem
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
@@ -23,13 +24,30 @@ from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..options import METHODS
 from ..outer.loop import Callback, Step
 from ..result import Result
-from . import reading, writing
-from .console import Debug, duration, errors, figure, in_background, output_file, plain_errors, share
+from . import writing
+from .console import Debug, duration, errors, figure, in_background, plain_errors, share
 from .inputs import Inputs, build, read_inputs
+from .outputs import Output, output, picture
 from .picture import draw
 
 BOUNDS = {"none": None, "cheap": False, "tight": True}
 INPUT, BUDGET, PROBLEM, OUTPUT = "Input", "Budget", "Problem", "Output"
+TWICE = "Once for both files, or twice: first, second."
+
+
+class Settings(NamedTuple):
+    """What the options ask for, apart from files."""
+
+    budget: Matroid | None
+    kernels: Any
+    cost: str | None
+    normalize: bool
+    unbalanced: Any
+    reg: float
+    method: str
+    gap_tol: float | None
+    seed: int | None
+    bound: bool | None  # a tight one, or none
 
 
 def solve(
@@ -44,14 +62,20 @@ def solve(
     a: Annotated[Path | None, typer.Option("--a", help="A file of source masses.", rich_help_panel=INPUT)] = None,
     b: Annotated[Path | None, typer.Option("--b", help="A file of target masses.", rich_help_panel=INPUT)] = None,
     mass_column: Annotated[
-        str | None, typer.Option(help="The column of both files that holds masses.", rich_help_panel=INPUT)
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"The column that holds masses. {TWICE}", rich_help_panel=INPUT),
     ] = None,
     label_column: Annotated[
-        str | None,
-        typer.Option(help="The column of both files, or of the costs, that holds names.", rich_help_panel=INPUT),
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help=f"The column that holds names, also of costs. {TWICE}", rich_help_panel=INPUT
+        ),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="The columns of coordinates, such as x,y; else all.", rich_help_panel=INPUT)
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES", help=f"The columns of coordinates, such as x,y; else all. {TWICE}", rich_help_panel=INPUT
+        ),
     ] = None,
     budget: Annotated[int | None, typer.Option(help="Links in the whole plan.", rich_help_panel=BUDGET)] = None,
     per_column: Annotated[int | None, typer.Option(help="Links of every target.", rich_help_panel=BUDGET)] = None,
@@ -92,71 +116,87 @@ def solve(
     """
     with plain_errors(debug):
         given = [path for path in (source, target, cost_matrix, a, b) if path is not None]
-        _check_outputs(out, plot, given)
-        matroid = _budget(budget, per_column, per_row)
-        kernels = _kernel(kernel, bandwidth)
-        weights = _weights(unbalanced)
-        _checks.choice("--method", method, METHODS)
+        plan, drawing = output("plan", out, writing.ENDINGS, given), picture(plot, given)
         _checks.choice("--bound", bound, BOUNDS)
-        if cost is not None:
-            _checks.choice("--cost", cost, METRICS)
-        _checks.number("--reg", reg, positive=False)
-        if gap_tol is not None:
-            _checks.number("--gap-tol", gap_tol, positive=True)
-        if seed is not None and seed < 0:
-            raise ValueError(f"--seed must not be negative, got {seed}")
+        settings = Settings(
+            budget=_budget(budget, per_column, per_row),
+            kernels=_kernel(kernel, bandwidth),
+            cost=cost,
+            normalize=normalize_cost,
+            unbalanced=_weights(unbalanced),
+            reg=reg,
+            method=method,
+            gap_tol=gap_tol,
+            seed=seed,
+            bound=BOUNDS[bound],
+        )
+        _check(settings)
         inputs = read_inputs(
             source,
             target,
             cost_matrix,
             a,
             b,
-            columns=None if columns is None else [name.strip() for name in columns.split(",")],
-            mass_column=mass_column,
-            label_column=label_column,
+            columns=[[name.strip() for name in names.split(",")] for names in columns or ()],
+            mass_column=mass_column or (),
+            label_column=label_column or (),
         )
-
-        def work(callback: Callback | None) -> tuple[Result, float]:
-            started = time.perf_counter()
-            problem = build(inputs, kernels=kernels, cost=cost, normalize=normalize_cost, unbalanced=weights, reg=reg)
-            result = solve_problem(problem, budget=matroid, method=method, gap_tol=gap_tol, rng=seed, callback=callback)
-            seconds = time.perf_counter() - started
-            if BOUNDS[bound] is not None:
-                _ = result.certify() if BOUNDS[bound] else result.lower_bound
-            return result, seconds
-
-        with ExitStack() as files:
-            unfinished, picture = (
-                files.enter_context(output_file(path)) if path is not None and str(path) != "-" else None
-                for path in (out, plot)
-            )
-            with _progress(matroid, inputs.shape) as callback:
-                result, seconds = in_background(lambda: work(callback))
-            details = _details(result, inputs, bound=BOUNDS[bound] is not None, seconds=seconds, seed=seed)
-            if unfinished is not None and out is not None:
-                writing.write_plan(unfinished, out.suffix.lower(), result, inputs.labels, details)
-            if picture is not None and plot is not None:
-                draw(picture, plot.suffix.lower()[1:], result, inputs)
-        if out is not None and str(out) == "-":
-            writing.write_links(sys.stdout, result, inputs.labels)
-        else:
-            _print_summary(result, details)
-            for what, path in (("plan", out), ("picture", plot)):
-                if path is not None:
-                    Console().print(f"{what}: {path}", soft_wrap=True, highlight=False, markup=False)
+        _run(settings, inputs, plan, drawing)
 
 
-def _check_outputs(out: Path | None, plot: Path | None, given: list[Path]) -> None:
-    """Endings that we can write, and no input among them, before any work."""
-    for option, path, endings in (("--out", out, writing.ENDINGS), ("--plot", plot, writing.PICTURES)):
-        if path is None or (option == "--out" and str(path) == "-"):
-            continue
-        if path.suffix.lower() not in endings:
-            raise ValueError(f"{option} {path} must end in {reading.either(endings)}")
-        if any(path.resolve() == other.resolve() for other in given):
-            raise ValueError(f"{option} {path} would overwrite the input")
-    if plot is not None:
-        plotting.require_matplotlib()
+def _check(settings: Settings) -> None:
+    """Refuse, before any file is read, what no problem could have."""
+    _checks.choice("--method", settings.method, METHODS)
+    if settings.cost is not None:
+        _checks.choice("--cost", settings.cost, METRICS)
+    _checks.number("--reg", settings.reg, positive=False)
+    if settings.gap_tol is not None:
+        _checks.number("--gap-tol", settings.gap_tol, positive=True)
+    if settings.seed is not None and settings.seed < 0:
+        raise ValueError(f"--seed must not be negative, got {settings.seed}")
+
+
+def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> None:
+    """Solve, write the files and print what the plan is worth."""
+    with plan.file() as unfinished, drawing.file() as unfinished_picture:
+        with _progress(settings.budget, inputs.shape) as callback:
+            result, seconds = in_background(lambda: _solved(settings, inputs, callback))
+        details = _details(result, inputs, settings, seconds)
+        if unfinished is not None:
+            writing.write_plan(unfinished, plan.ending, result, inputs.labels, details)
+        if unfinished_picture is not None:
+            draw(unfinished_picture, drawing.ending[1:], result, inputs)
+    if plan.printed:
+        writing.write_links(sys.stdout, result, inputs.labels)
+    else:
+        _print_summary(result, details)
+        plan.tell()
+        drawing.tell()
+
+
+def _solved(settings: Settings, inputs: Inputs, callback: Callback | None) -> tuple[Result, float]:
+    """The plan, with the bound that is wanted, and the seconds that it took without that."""
+    started = time.perf_counter()
+    problem = build(
+        inputs,
+        kernels=settings.kernels,
+        cost=settings.cost,
+        normalize=settings.normalize,
+        unbalanced=settings.unbalanced,
+        reg=settings.reg,
+    )
+    result = solve_problem(
+        problem,
+        budget=settings.budget,
+        method=settings.method,
+        gap_tol=settings.gap_tol,
+        rng=settings.seed,
+        callback=callback,
+    )
+    seconds = time.perf_counter() - started
+    if settings.bound is not None:
+        _ = result.certify() if settings.bound else result.lower_bound
+    return result, seconds
 
 
 def _budget(budget: int | None, per_column: int | None, per_row: int | None) -> Matroid | None:
@@ -235,9 +275,9 @@ def _progress(matroid: Matroid | None, shape: tuple[int, int]) -> Iterator[Callb
         yield tell
 
 
-def _details(result: Result, inputs: Inputs, *, bound: bool, seconds: float, seed: int | None) -> dict[str, Any]:
+def _details(result: Result, inputs: Inputs, settings: Settings, seconds: float) -> dict[str, Any]:
     """What a result is worth, in numbers."""
-    missed = result.marginal_errors
+    missed, bound = result.marginal_errors, settings.bound is not None
     return {
         "lower_bound": result.lower_bound if bound else None,
         "gap": result.gap if bound else None,
@@ -248,7 +288,7 @@ def _details(result: Result, inputs: Inputs, *, bound: bool, seconds: float, see
         "marginal_error_a": missed[0],
         "marginal_error_b": missed[1],
         "seconds": seconds,
-        "seed": seed,
+        "seed": settings.seed,
     }
 
 
@@ -261,12 +301,7 @@ def _print_summary(result: Result, details: dict[str, Any]) -> None:
         lines["lower bound"] = f"{details['lower_bound']:.6g}"
         lines["gap"] = f"{figure(details['gap'])} ({share(details['relative_gap'])} of the objective)"
     lines |= {
-        "mass moved": f"{details['moved']:.6g} of {details['to_send']:.6g}"
-        + (
-            f" to send and {details['to_receive']:.6g} to receive"
-            if details["to_send"] != details["to_receive"]
-            else ""
-        ),
+        "mass moved": _moved(details["moved"], details["to_send"], details["to_receive"]),
         "cost of transport": f"{result.value_linear:.6g}",
         "weight of marginals": weights,
         "sent off the mark": f"{100.0 * details['marginal_error_a']:.1f} % of the mass",
@@ -283,3 +318,10 @@ def _print_summary(result: Result, details: dict[str, Any]) -> None:
     for name, text in lines.items():
         table.add_row(name, text, style="bold" if name == "objective" else None)
     console.print(table, highlight=False)
+
+
+def _moved(moved: float, to_send: float, to_receive: float) -> str:
+    """How much of what there is; the two totals are one, where they differ by less than the digits that are shown."""
+    text = f"{moved:.6g} of {to_send:.6g}"
+    same = math.isclose(to_send, to_receive, rel_tol=1e-6)
+    return text if same else f"{text} to send and {to_receive:.6g} to receive"

@@ -15,7 +15,6 @@ from .. import __version__
 from ..result import Result
 
 ENDINGS = (".csv", ".npz", ".json")
-PICTURES = (".png", ".pdf", ".svg")
 
 
 class Labels(NamedTuple):

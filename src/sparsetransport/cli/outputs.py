@@ -1,0 +1,67 @@
+"""The files that options ask for: what they may be called, how they come to be, and the line that says so."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from .. import plotting
+from .console import output_file
+
+PICTURES = (".png", ".pdf", ".svg")
+
+
+class Output(NamedTuple):
+    """Where a result goes: to a file, to the output, or nowhere."""
+
+    what: str
+    path: Path | None = None  # no file
+    printed: bool = False
+    new_folder: bool = False  # the one of the file was not there
+
+    @property
+    def ending(self) -> str:
+        """The ending of the file, in lower case."""
+        return "" if self.path is None else self.path.suffix.lower()
+
+    def file(self) -> AbstractContextManager[Path | None]:
+        """A file to write to, if there is one to be; it appears whole or not at all."""
+        return nullcontext() if self.path is None else output_file(self.path)
+
+    def tell(self) -> None:
+        """Say where the file is, and, as a slip of the fingers makes one, that its folder is new."""
+        if self.path is not None:
+            note = " (in a new folder)" if self.new_folder else ""
+            Console().print(f"{self.what}: {self.path}{note}", soft_wrap=True, highlight=False, markup=False)
+
+
+def output(what: str, path: Path | None, endings: Sequence[str], inputs: Iterable[Path]) -> Output:
+    """What ``--out`` asks for, refused before any work if it cannot be; ``-`` is the output, no endings: any."""
+    if path is not None and str(path) == "-":
+        return Output(what, printed=True)
+    return _checked(what, "--out", path, endings, inputs)
+
+
+def picture(path: Path | None, inputs: Iterable[Path] = ()) -> Output:
+    """What ``--plot`` asks for, refused before any work if it cannot be."""
+    found = _checked("picture", "--plot", path, PICTURES, inputs)
+    if path is not None:
+        plotting.require_matplotlib()
+    return found
+
+
+def _checked(what: str, option: str, path: Path | None, endings: Sequence[str], inputs: Iterable[Path]) -> Output:
+    if path is None:
+        return Output(what)
+    if endings and path.suffix.lower() not in endings:
+        raise ValueError(f"{option} {path} must end in {either(endings)}")
+    if any(path.resolve() == other.resolve() for other in inputs):
+        raise ValueError(f"{option} {path} would overwrite the input")
+    return Output(what, path, new_folder=not path.resolve().parent.exists())
+
+
+def either(endings: Sequence[str]) -> str:
+    """Endings as people list them."""
+    return " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))
