@@ -1,6 +1,6 @@
 """JAX: plans and values through which gradients flow, inside ``jit``, ``grad`` and ``vmap``.
 
-Needs JAX (``pip install sparsetransport[jax]``); nothing else in the package imports it.
+Needs JAX (``pip install 'sparsetransport[jax]'``); nothing else in the package imports it.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ try:
     import jax
     import jax.numpy as jnp
 except ImportError:
-    raise ImportError("sparsetransport.jax needs JAX: pip install sparsetransport[jax]") from None
+    raise ImportError("sparsetransport.jax needs JAX: pip install 'sparsetransport[jax]'") from None
 
 from . import _checks
 from .batch import solve_batch
