@@ -182,6 +182,28 @@ def test_gram_matrices_are_those_of_the_package(kernel):
     np.testing.assert_allclose(nn.gram_matrix(kernel, torch.tensor(points)).numpy(), kernel.gram(points), atol=1e-12)
 
 
+@pytest.mark.parametrize("rule", ["median", "mean"])
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_bandwidth_is_that_of_its_own_points(rule, n):
+    """Each problem of a batch has the Gram matrix that it has alone."""
+    points = np.random.default_rng(0).normal(size=(2, 3, n, 4)) * np.geomspace(1.0, 100.0, 6).reshape(2, 3, 1, 1)
+    together = nn.gram_matrix(st.RBF(rule), torch.tensor(points)).numpy()
+    for place in np.ndindex(2, 3):
+        np.testing.assert_allclose(together[place], st.RBF(rule).gram(points[place]), atol=1e-12)
+
+
+def test_points_of_different_kinds_have_costs():
+    x, y = torch.arange(40).reshape(2, 20), torch.ones(3, 20, dtype=torch.float64)
+    for metric in ("sqeuclidean", "euclidean", "cosine"):
+        np.testing.assert_allclose(nn.cost_matrix(x, y, metric).numpy(), st.cost_matrix(x.numpy(), y.numpy(), metric))
+    assert nn.cost_matrix(x, x).dtype == nn.gram_matrix("rbf", x).dtype == torch.float32
+
+
+def test_short_vectors_have_a_direction():
+    x = np.array([[1e-14, 0.0], [3e-20, 4e-20]])
+    np.testing.assert_allclose(nn.cost_matrix(torch.tensor(x), torch.eye(2), "cosine"), [[0.0, 1.0], [0.4, 0.2]])
+
+
 def test_euclidean_cost_has_a_gradient_where_points_meet():
     x = torch.zeros(2, 2, requires_grad=True)
     nn.cost_matrix(x, torch.zeros(2, 2), "euclidean").sum().backward()
@@ -255,6 +277,38 @@ class TestBadInput:
             nn.sparse_transport(C, kernels=st.RBF())
         with pytest.raises(ValueError, match="a must not be negative"):
             nn.sparse_transport(C, -torch.ones(2))
+
+    def test_points(self):
+        x = torch.ones(4, 3)
+        for function in (nn.cost_matrix, nn.SparseTransportLoss()):
+            with pytest.raises(TypeError, match=r"^x must be a tensor, got ndarray$"):
+                function(x.numpy(), x)
+            with pytest.raises(TypeError, match=r"^y must be a tensor, got ndarray$"):
+                function(x, x.numpy())
+            with pytest.raises(ValueError, match=r"^x and y must have the same number of features, got 3 and 2$"):
+                function(x, torch.ones(4, 2))
+            with pytest.raises(ValueError, match=r"^y must have at least 2 dimensions, got shape \(3,\)$"):
+                function(x, x[0])
+            with pytest.raises(ValueError, match=r"^x must not be empty, got shape \(0, 3\)$"):
+                function(x[:0], x)
+            with pytest.raises(ValueError, match=r"^x and y must be batches of one size, got \(2,\) and \(3,\)$"):
+                function(x.expand(2, 4, 3), x.expand(3, 4, 3))
+        with pytest.raises(TypeError, match=r"^points must be a tensor, got ndarray$"):
+            nn.gram_matrix("rbf", x.numpy())
+        with pytest.raises(ValueError, match=r"^points must have at least 2 dimensions"):
+            nn.gram_matrix("delta", x[0])
+
+    def test_a_zero_vector_has_no_cosine(self):
+        """Neither here nor in NumPy: a cost of one would be made up."""
+        x = torch.ones(2, 4, 3)
+        bad = x.index_put((torch.tensor([1]), torch.tensor([2])), torch.zeros(3))
+        for function in (lambda *points: nn.cost_matrix(*points, "cosine"), nn.SparseTransportLoss(cost="cosine")):
+            with pytest.raises(ValueError, match=r"^x has the zero vector at row 2: its cosine is not defined$"):
+                function(bad[1], x[0])
+            with pytest.raises(ValueError, match=r"^problem 1 of the batch: y has the zero vector at row 2"):
+                function(x, bad)
+        with pytest.raises(ValueError, match="X has the zero vector at row 2: its cosine is not defined"):
+            st.cost_matrix(bad[1], x[0], "cosine")
 
     def test_the_loss(self):
         with pytest.raises(ValueError, match="reduction must be one of"):

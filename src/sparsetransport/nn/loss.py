@@ -13,8 +13,8 @@ from ..matroids import Matroid
 from ..options import Options
 from ..problem import weights_of
 from ..result import Result
-from .autograd import is_results, require_fixed, require_tensor, solve_tensors
-from .geometry import cost_matrix, gram_matrix
+from .autograd import is_results, require_fixed, solve_tensors
+from .geometry import cost_matrix, directions, gram_matrix, two_sides
 
 
 class SparseTransportLoss(torch.nn.Module):
@@ -97,15 +97,8 @@ class SparseTransportLoss(torch.nn.Module):
 
     def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
         """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones."""
-        for name, points in (("x", x), ("y", y)):
-            require_tensor(name, points)
-            if points.ndim < 2:
-                raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
-            if 0 in points.shape:
-                raise ValueError(f"{name} must not be empty, got shape {tuple(points.shape)}")
-        if x.shape[-1] != y.shape[-1]:
-            raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
-        dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+        x, y = two_sides(x, y)
+        dtype = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
             x, y = x.double(), y.double()
             costs = cost_matrix(x, y, self.cost)
@@ -131,7 +124,7 @@ class SparseTransportLoss(torch.nn.Module):
 
     def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
         if self.cost == "cosine":  # which sees directions alone, and so do the kernels
-            x, y = torch.nn.functional.normalize(x, dim=-1), torch.nn.functional.normalize(y, dim=-1)
+            x, y = directions("x", x), directions("y", y)
         grams = [gram_matrix(kernel, points) for kernel, points in zip(_kernel_pair(self.kernel), (x, y), strict=True)]
         return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
 
