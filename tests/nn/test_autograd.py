@@ -46,6 +46,16 @@ def test_second_derivatives_are_exact():
     assert torch.autograd.gradgradcheck(lambda *args: tuple(transport(*args)), inputs(4, 3), eps=1e-7, atol=1e-4)
 
 
+def test_third_derivatives_are_exact():
+    """Of plan and value together, by second differences of the gradient."""
+
+    def gradient(*args):
+        plan, value = transport(*args, budget=4)
+        return torch.autograd.grad(value + (plan * plan).sum(), args, create_graph=True)
+
+    assert torch.autograd.gradgradcheck(gradient, inputs(3, 2), eps=1e-7, atol=1e-3)
+
+
 def test_the_forward_pass_is_solve():
     C, a, b, X, Y = (part.detach() for part in inputs())
     plan, value = transport(C, a, b, X, Y)
@@ -304,6 +314,14 @@ class TestLoss:
         for unbalanced in ("auto", 1e5):
             loss = nn.SparseTransportLoss(budget=8, unbalanced=unbalanced, reduction="none")
             torch.testing.assert_close(loss(X, Y), torch.stack([loss(x, y) for x, y in zip(X, Y, strict=True)]))
+
+    def test_a_batch_may_share_one_side(self):
+        _, _, _, X, Y = inputs(batch=(3,))
+        loss, one = nn.SparseTransportLoss(budget=5, reduction="sum"), Y[0].detach().requires_grad_()
+        shared, copied = loss(X, one), loss(X, one.expand(3, -1, -1))
+        torch.testing.assert_close(shared, copied)
+        for mine, theirs in zip(*(torch.autograd.grad(value, (X, one)) for value in (shared, copied)), strict=True):
+            torch.testing.assert_close(mine, theirs)
 
     def test_results_of_the_last_call_are_kept_but_not_copied(self):
         _, _, _, X, Y = inputs(batch=(3,))

@@ -304,8 +304,8 @@ class _Support(NamedTuple):
 class _Solution(torch.autograd.Function):
     """Plans and values of a batch of solved problems, as functions of what these were made from.
 
-    Both passes are of whole batches. The backward pass is itself made of differentiable operations, with the plan that
-    came out of the forward pass, which has a derivative of its own: so derivatives of any order are right.
+    The backward pass is itself made of differentiable operations, with the plan out of the forward pass, which
+    has a derivative of its own: so derivatives of any order are right.
     """
 
     @staticmethod
