@@ -1,5 +1,7 @@
 """Gradients of values and plans are those of finite differences, of any order, in batches and in every precision."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,16 @@ def test_gradients_of_plan_and_value_are_those_of_finite_differences(budget, reg
 def test_second_derivatives_are_exact():
     """The backward pass is differentiable in its turn: Newton's method on the value is possible."""
     assert torch.autograd.gradgradcheck(lambda *args: tuple(transport(*args)), inputs(4, 3), eps=1e-7, atol=1e-4)
+
+
+def test_third_derivatives_are_exact():
+    """Of plan and value together, by second differences of the gradient."""
+
+    def gradient(*args):
+        plan, value = transport(*args, budget=4)
+        return torch.autograd.grad(value + (plan * plan).sum(), args, create_graph=True)
+
+    assert torch.autograd.gradgradcheck(gradient, inputs(3, 2), eps=1e-7, atol=1e-3)
 
 
 def test_the_forward_pass_is_solve():
@@ -96,6 +108,19 @@ def test_masses_and_kernels_may_be_shared_by_a_batch():
     alone = [torch.autograd.grad(transport(C[k], *shared).value, shared) for k in range(3)]
     for grad, *parts in zip(grads, *alone, strict=True):
         torch.testing.assert_close(grad, sum(parts))
+
+
+def test_second_derivatives_are_exact_in_a_batch_that_shares():
+    """The Hessian of a function of plans and values, with respect to what all problems share."""
+    C, a, b, X, Y = inputs(4, 3, batch=(2,))
+    shared = [part[0].detach().requires_grad_() for part in (a, b, X, Y)]
+    assert torch.autograd.gradcheck(lambda *args: tuple(transport(*args)), [C, *shared], eps=1e-7, atol=1e-5)
+    assert torch.autograd.gradgradcheck(lambda *args: tuple(transport(*args)), [C, *shared], eps=1e-7, atol=1e-4)
+
+
+def test_a_shared_kernel_that_is_bad_is_no_fault_of_a_problem():
+    with pytest.raises(ValueError, match=r"^kernels\[0\] must be symmetric"):
+        nn.sparse_transport(torch.rand(3, 2, 2), kernels=torch.tensor([[1.0, 0.5], [0.0, 1.0]]))
 
 
 def test_a_graph_can_be_used_twice():
@@ -182,6 +207,28 @@ def test_gram_matrices_are_those_of_the_package(kernel):
     np.testing.assert_allclose(nn.gram_matrix(kernel, torch.tensor(points)).numpy(), kernel.gram(points), atol=1e-12)
 
 
+@pytest.mark.parametrize("rule", ["median", "mean"])
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_bandwidth_is_that_of_its_own_points(rule, n):
+    """Each problem of a batch has the Gram matrix that it has alone."""
+    points = np.random.default_rng(0).normal(size=(2, 3, n, 4)) * np.geomspace(1.0, 100.0, 6).reshape(2, 3, 1, 1)
+    together = nn.gram_matrix(st.RBF(rule), torch.tensor(points)).numpy()
+    for place in np.ndindex(2, 3):
+        np.testing.assert_allclose(together[place], st.RBF(rule).gram(points[place]), atol=1e-12)
+
+
+def test_points_of_different_kinds_have_costs():
+    x, y = torch.arange(40).reshape(2, 20), torch.ones(3, 20, dtype=torch.float64)
+    for metric in ("sqeuclidean", "euclidean", "cosine"):
+        np.testing.assert_allclose(nn.cost_matrix(x, y, metric).numpy(), st.cost_matrix(x.numpy(), y.numpy(), metric))
+    assert nn.cost_matrix(x, x).dtype == nn.gram_matrix("rbf", x).dtype == torch.float32
+
+
+def test_short_vectors_have_a_direction():
+    x = np.array([[1e-14, 0.0], [3e-20, 4e-20]])
+    np.testing.assert_allclose(nn.cost_matrix(torch.tensor(x), torch.eye(2), "cosine"), [[0.0, 1.0], [0.4, 0.2]])
+
+
 def test_euclidean_cost_has_a_gradient_where_points_meet():
     x = torch.zeros(2, 2, requires_grad=True)
     nn.cost_matrix(x, torch.zeros(2, 2), "euclidean").sum().backward()
@@ -223,13 +270,73 @@ class TestLoss:
 
     def test_a_fixed_kernel_leaves_the_gradient_of_the_costs(self):
         _, _, _, X, Y = inputs()
-        grad = torch.autograd.grad(nn.SparseTransportLoss(budget=6, fixed_kernel=True)(X, Y), X)[0]
+        grad = torch.autograd.grad(nn.SparseTransportLoss(budget=6, unbalanced=1.0, fixed_kernel=True)(X, Y), X)[0]
         kernels = nn.gram_matrix("median", X.detach()), nn.gram_matrix("median", Y.detach())
         plan = nn.sparse_transport(nn.cost_matrix(X, Y), kernels=kernels, unbalanced=1.0, budget=6).plan.detach()
         torch.testing.assert_close(grad, 2.0 * (plan.sum(1)[:, None] * X - plan @ Y).detach())
 
+    def test_it_draws_ordinary_embeddings_together_as_it_is(self):
+        """The default λ is "auto", which knows the scale of the costs: one is nothing in 64 dimensions."""
+        torch.manual_seed(0)
+        x, y = torch.randn(64, 64).requires_grad_(), torch.randn(64, 64) + 0.5
+        loss = nn.SparseTransportLoss(budget=128, fixed_kernel=True)
+        loss(x, y).backward()
+        target = st.Problem.from_points(x.detach().numpy(), y.numpy())
+        np.testing.assert_allclose(loss.results[0].log["unbalanced"], target.unbalanced, rtol=1e-5)
+        assert loss.results[0].rows.size >= 64
+        assert (x.grad * (x - y.mean(0))).sum() > 0.0, "downhill is towards y"
+        scaled = loss(10.0 * x, 10.0 * y)
+        torch.testing.assert_close(scaled, 100.0 * loss(x, y), rtol=1e-4, atol=0.0)
+
+    @pytest.mark.parametrize("options", [{}, {"reclaim": False}, {"budget": None}, {"warm_start": True}], ids=str)
+    def test_a_loss_that_is_dead_says_so_once(self, options):
+        torch.manual_seed(0)
+        x, y = torch.randn(2, 20, 64), torch.randn(2, 20, 64) + 0.5
+        x[1] *= 0.01
+        y[1] *= 0.01
+        loss = nn.SparseTransportLoss(**{"budget": 20, "unbalanced": 1.0, "fixed_kernel": True} | options)
+        with pytest.warns(st.SparseTransportWarning, match="^1 of 2 plans are empty.*raise unbalanced") as caught:
+            loss(x, y)
+        assert caught[0].filename == __file__
+        loss(x, y)  # a warning would be an error here
+        with pytest.warns(st.SparseTransportWarning, match="^the plan is empty"):
+            nn.SparseTransportLoss(**{"budget": 20, "unbalanced": 1.0} | options)(x[0], y[0])
+
+    def test_there_is_nothing_to_say_where_no_mass_is_asked_for(self):
+        x = torch.randn(5, 2)
+        assert nn.SparseTransportLoss(budget=3)(x, x, torch.zeros(5), torch.zeros(5)) == 0.0
+
+    def test_a_problem_does_not_depend_on_its_neighbours(self):
+        """Each has a bandwidth and a λ of its own."""
+        torch.manual_seed(0)
+        X, Y = torch.randn(6, 15, 3), torch.randn(6, 12, 3)
+        X[0] *= 100.0
+        for unbalanced in ("auto", 1e5):
+            loss = nn.SparseTransportLoss(budget=8, unbalanced=unbalanced, reduction="none")
+            torch.testing.assert_close(loss(X, Y), torch.stack([loss(x, y) for x, y in zip(X, Y, strict=True)]))
+
+    def test_a_batch_may_share_one_side(self):
+        _, _, _, X, Y = inputs(batch=(3,))
+        loss, one = nn.SparseTransportLoss(budget=5, reduction="sum"), Y[0].detach().requires_grad_()
+        shared, copied = loss(X, one), loss(X, one.expand(3, -1, -1))
+        torch.testing.assert_close(shared, copied)
+        for mine, theirs in zip(*(torch.autograd.grad(value, (X, one)) for value in (shared, copied)), strict=True):
+            torch.testing.assert_close(mine, theirs)
+
+    def test_results_of_the_last_call_are_kept_but_not_copied(self):
+        _, _, _, X, Y = inputs(batch=(3,))
+        loss = nn.SparseTransportLoss(budget=5, reduction="none")
+        assert loss.results == []
+        value = loss(X, Y)
+        assert [result.value for result in loss.results] == value.tolist()
+        assert all(isinstance(result.status, st.Status) and result.gap >= 0.0 for result in loss.results)
+        assert copy.deepcopy(loss).results == []
+        assert len(loss.results) == 3
+        loss(X[0], Y[0])
+        assert len(loss.results) == 1
+
     def test_its_text_says_what_it_was_made_with(self):
-        assert "budget=7" in repr(nn.SparseTransportLoss(budget=7))
+        assert "budget=7, kernel='median', unbalanced='auto'" in repr(nn.SparseTransportLoss(budget=7))
 
 
 class TestBadInput:
@@ -256,6 +363,38 @@ class TestBadInput:
         with pytest.raises(ValueError, match="a must not be negative"):
             nn.sparse_transport(C, -torch.ones(2))
 
+    def test_points(self):
+        x = torch.ones(4, 3)
+        for function in (nn.cost_matrix, nn.SparseTransportLoss()):
+            with pytest.raises(TypeError, match=r"^x must be a tensor, got ndarray$"):
+                function(x.numpy(), x)
+            with pytest.raises(TypeError, match=r"^y must be a tensor, got ndarray$"):
+                function(x, x.numpy())
+            with pytest.raises(ValueError, match=r"^x and y must have the same number of features, got 3 and 2$"):
+                function(x, torch.ones(4, 2))
+            with pytest.raises(ValueError, match=r"^y must have at least 2 dimensions, got shape \(3,\)$"):
+                function(x, x[0])
+            with pytest.raises(ValueError, match=r"^x must not be empty, got shape \(0, 3\)$"):
+                function(x[:0], x)
+            with pytest.raises(ValueError, match=r"^x and y must be batches of one size, got \(2,\) and \(3,\)$"):
+                function(x.expand(2, 4, 3), x.expand(3, 4, 3))
+        with pytest.raises(TypeError, match=r"^points must be a tensor, got ndarray$"):
+            nn.gram_matrix("rbf", x.numpy())
+        with pytest.raises(ValueError, match=r"^points must have at least 2 dimensions"):
+            nn.gram_matrix("delta", x[0])
+
+    def test_a_zero_vector_has_no_cosine(self):
+        """Neither here nor in NumPy: a cost of one would be made up."""
+        x = torch.ones(2, 4, 3)
+        bad = x.index_put((torch.tensor([1]), torch.tensor([2])), torch.zeros(3))
+        for function in (lambda *points: nn.cost_matrix(*points, "cosine"), nn.SparseTransportLoss(cost="cosine")):
+            with pytest.raises(ValueError, match=r"^x has the zero vector at row 2: its cosine is not defined$"):
+                function(bad[1], x[0])
+            with pytest.raises(ValueError, match=r"^problem 1 of the batch: y has the zero vector at row 2"):
+                function(x, bad)
+        with pytest.raises(ValueError, match="X has the zero vector at row 2: its cosine is not defined"):
+            st.cost_matrix(bad[1], x[0], "cosine")
+
     def test_the_loss(self):
         with pytest.raises(ValueError, match="reduction must be one of"):
             nn.SparseTransportLoss(reduction="median")
@@ -266,6 +405,7 @@ class TestBadInput:
         ("options", "message"),
         [
             ({"budgets": 3}, "^there is no option budgets; see solve for those there are$"),
+            ({"kernels": st.RBF()}, "^there is no option kernels: here it is kernel, one for both sides or a pair$"),
             ({"method": "opm"}, "method must be one of"),
             ({"budget": -1}, "budget must be"),
             ({"gap_tol": -0.1}, "gap_tol must be a positive number, got -0.1"),

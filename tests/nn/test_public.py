@@ -26,4 +26,4 @@ def test_without_pytorch_it_says_how_to_get_it():
     code = "import sys; sys.modules['torch'] = None; import sparsetransport; import sparsetransport.nn"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode != 0
-    assert done.stderr.strip().endswith("sparsetransport.nn needs PyTorch: pip install sparsetransport[torch]")
+    assert done.stderr.strip().endswith("sparsetransport.nn needs PyTorch: pip install 'sparsetransport[torch]'")

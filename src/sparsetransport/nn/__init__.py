@@ -1,12 +1,12 @@
 """PyTorch: plans and values through which gradients flow, and routers for mixtures of experts.
 
-Needs PyTorch (``pip install sparsetransport[torch]``); nothing else in the package imports it.
+Needs PyTorch (``pip install 'sparsetransport[torch]'``); nothing else in the package imports it.
 """
 
 try:
     import torch  # noqa: F401
 except ImportError:
-    raise ImportError("sparsetransport.nn needs PyTorch: pip install sparsetransport[torch]") from None
+    raise ImportError("sparsetransport.nn needs PyTorch: pip install 'sparsetransport[torch]'") from None
 
 from .autograd import Transport, sparse_transport
 from .baseline_routers import EntropicRouter, KLRouter, MMDRouter, SCOTRouter, SSOTRouter

@@ -14,12 +14,14 @@ from .. import _checks
 from ..api import solve_problem
 from ..batch import solve_batch
 from ..geometry.kernels import Delta
-from ..geometry.matrices import gram_rounding
+from ..geometry.matrices import Gram, gram_rounding
 from ..matroids import Matroid
 from ..problem import Problem, weights_of
 from ..result import Result
+from .geometry import require_tensor
 
 _THREADS = 8
+_PARTS = "C", "a", "b", "kernels[0]", "kernels[1]"
 _LARGEST_RIDGE = 0.1  # of the diagonal; float32 gets there with a million points, bfloat16 with 13
 
 
@@ -115,9 +117,10 @@ def solve_tensors(
     _checks.number("reg", given["reg"], positive=False)
     if isinstance(options.get("rng"), np.random.Generator) and C.ndim > 2:
         raise TypeError("rng must be a seed: the threads of a batch cannot share a Generator")
-    many = len(sides.cost)
+    parts = sides.apart()
+    many = len(parts)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
-    batch = _Batch(tuple(C.shape[:-2]), sides.each(), starts, given, options)
+    batch = _Batch(tuple(C.shape[:-2]), parts, starts, given, options)
     step = -(-many // min(_THREADS, os.cpu_count() or 1))
     shares = [range(first, min(first + step, many)) for first in range(0, many, step)]
     if len(shares) == 1:
@@ -126,10 +129,9 @@ def solve_tensors(
         with ThreadPoolExecutor(len(shares)) as pool:
             solved = [each for share in pool.map(batch.solve, shares) for each in share]
     with torch.autocast(C.device.type, enabled=False):
-        pairs = [_attach(tensors, *each) for tensors, each in zip(batch.tensors, solved, strict=True)]
+        plan, value = _Solution.apply(_Support.of(solved), *sides.tensors)  # type: ignore[no-untyped-call]
         outcome = Transport(
-            torch.stack([plan for plan, _ in pairs]).reshape(C.shape).to(C.device, sides.dtype),
-            torch.stack([value for _, value in pairs]).reshape(C.shape[:-2]).to(C.device, sides.dtype),
+            plan.reshape(C.shape).to(C.device, sides.dtype), value.reshape(C.shape[:-2]).to(C.device, sides.dtype)
         )
     return outcome, [result for _, result in solved]
 
@@ -143,7 +145,7 @@ class _Batch(NamedTuple):
     """Problems to solve, and how."""
 
     lead: tuple[int, ...]  # the leading dimensions of the batch
-    tensors: list[tuple[Tensor | None, ...]]  # the five of every problem
+    parts: list[tuple[Any, ...]]  # costs, masses and kernels of every problem
     starts: list[Any]
     given: dict[str, Any]
     options: dict[str, Any]
@@ -161,8 +163,7 @@ class _Batch(NamedTuple):
         return list(zip(problems, results, strict=True))
 
     def _problem(self, which: int) -> Problem:
-        cost, a, b, *grams = (None if part is None else part.detach().numpy() for part in self.tensors[which])
-        kernels = [Delta() if gram is None else gram for gram in grams]
+        cost, a, b, *kernels = self.parts[which]
         with self._named(which):
             return Problem.from_matrices(cost, a, b, kernels=kernels, **self.given)
 
@@ -181,11 +182,7 @@ class _Batch(NamedTuple):
 class _Sides(NamedTuple):
     """The tensors of a batch, in double precision on the CPU, with one leading dimension or, if shared, none."""
 
-    cost: Tensor
-    a: Tensor | None
-    b: Tensor | None
-    gram_a: Tensor | None
-    gram_b: Tensor | None
+    tensors: tuple[Any, ...]  # costs, masses and Gram matrices, None for `Delta`
     dtype: torch.dtype
 
     @classmethod
@@ -198,17 +195,12 @@ class _Sides(NamedTuple):
             raise ValueError(f"C must not be empty, got shape {tuple(C.shape)}")
         m, n = C.shape[-2:]
         first, second = kernels if isinstance(kernels, list | tuple) and len(kernels) == 2 else (kernels, kernels)
-        parts = [
-            ("a", a, (m,)),
-            ("b", b, (n,)),
-            ("kernels[0]", _gram(first), (m, m)),
-            ("kernels[1]", _gram(second), (n, n)),
-        ]
+        parts = zip(_PARTS[1:], (a, b, _gram(first), _gram(second)), ((m,), (n,), (m, m), (n, n)), strict=True)
         dtype = torch.promote_types(C.dtype, torch.float32)
-        ready: list[Tensor | None] = []
+        ready: list[Tensor | None] = [C.to("cpu", torch.float64).reshape(-1, m, n)]
         for name, part, shape in parts:
-            if part is None:
-                ready.append(None)
+            if part is None:  # uniform masses, or `Delta`
+                ready.append(torch.full(shape, 1.0 / shape[0], dtype=torch.float64) if len(shape) == 1 else None)
                 continue
             require_tensor(name, part)
             lead = tuple(part.shape[: part.ndim - len(shape)])
@@ -220,14 +212,19 @@ class _Sides(NamedTuple):
             if len(shape) == 2:
                 double = _mirrored(double, part.dtype) + _ridge(part)
             ready.append(double.reshape(-1, *shape) if lead else double)
-        return cls(_ready(C, C.shape[-2:]), ready[0], ready[1], ready[2], ready[3], dtype)
+        return cls(tuple(ready), dtype)
 
-    def each(self) -> list[tuple[Tensor | None, ...]]:
-        """The five tensors of every problem; taken apart at once, so that their gradients come together at once too."""
-        many, apart = len(self.cost), list[Any]()
-        for part, single in zip((self.cost, self.a, self.b, self.gram_a, self.gram_b), (2, 1, 1, 2, 2), strict=True):
-            apart.append(part.unbind() if part is not None and part.ndim > single else [part] * many)
-        return list(zip(*apart, strict=True))
+    def apart(self) -> list[tuple[Any, ...]]:
+        """The costs, masses and kernels of every problem; a Gram matrix that all share is looked at once."""
+        many, sides = len(self.tensors[0]), list[Any]()
+        for name, part, single in zip(_PARTS, self.tensors, (2, 1, 1, 2, 2), strict=True):
+            if part is None:
+                sides.append([Delta()] * many)
+                continue
+            array = part.detach().numpy()
+            shared = Gram.dense(name, array, len(array)) if single == 2 and array.ndim == 2 else array
+            sides.append(array if array.ndim > single else [shared] * many)
+        return list(zip(*sides, strict=True))
 
 
 def _gram(kernel: Any) -> Tensor | None:
@@ -273,127 +270,119 @@ def require_fixed(**weights: Any) -> None:
                 raise TypeError(f"{name} must not need a gradient: no gradient reaches the weights; call .detach()")
 
 
-def require_tensor(name: str, value: Any) -> None:
-    """See that an input is a tensor of real numbers."""
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
-    if value.is_complex() or value.dtype == torch.bool:
-        raise TypeError(f"{name} must hold real numbers, got dtype {value.dtype}")
-
-
-def _ready(tensor: Tensor, shape: torch.Size) -> Tensor:
-    return tensor.to("cpu", torch.float64).reshape(-1, *shape)
-
-
 class _Support(NamedTuple):
-    """What is constant in the derivatives: the links with mass, and the weights."""
+    """What is constant in the derivatives: the links of a batch, and the weights."""
 
-    rows: Tensor
-    cols: Tensor
+    links: tuple[Tensor, ...]  # problem, row and column of each
+    counts: list[int]  # links of every problem
     mass: Tensor
-    value: float
-    unbalanced: tuple[float, float]
+    value: list[float]  # of every problem
+    unbalanced: Tensor  # (problems, 2)
     reg: float
 
-
-def _attach(tensors: tuple[Tensor | None, ...], problem: Problem, result: Result) -> tuple[Tensor, Tensor]:
-    """The plan and the value of a result, as functions of the tensors that the problem was made from."""
-    cost, a, b, *grams = tensors
-    arrays = torch.as_tensor(result.rows), torch.as_tensor(result.cols), torch.as_tensor(result.mass)
-    support = _Support(*arrays, result.value, problem.unbalanced, problem.reg)
-    masses = [
-        torch.full((size,), 1.0 / size, dtype=torch.float64) if side is None else side
-        for side, size in zip((a, b), problem.shape, strict=True)
-    ]
-    inputs = cost, *masses, *grams
-    plan: Tensor = _Plan.apply(support, *inputs)  # type: ignore[no-untyped-call]
-    value: Tensor = _Value.apply(support, plan, *inputs)  # type: ignore[no-untyped-call]
-    return plan, value
-
-
-def _times(gram: Tensor | None, vector: Tensor) -> Tensor:
-    return vector if gram is None else gram @ vector
-
-
-def _symmetric(left: Tensor, right: Tensor) -> Tensor:
-    product = torch.outer(left, right)
-    return 0.5 * (product + product.mT)
+    @classmethod
+    def of(cls, solved: list[tuple[Problem, Result]]) -> "_Support":
+        """Of the problems of a batch and their results."""
+        problems, results = zip(*solved, strict=True)
+        parts = [result._parts for result in results]
+        counts = [len(part.mass) for part in parts]
+        links = (
+            np.repeat(np.arange(len(counts)), counts),
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.cols for part in parts]),
+        )
+        return cls(
+            tuple(map(torch.as_tensor, links)),
+            counts,
+            torch.as_tensor(np.concatenate([part.mass for part in parts])),
+            [part.value for part in parts],
+            torch.tensor([problem.unbalanced for problem in problems], dtype=torch.float64),
+            problems[0].reg,
+        )
 
 
-class _Plan(torch.autograd.Function):
-    """The plan, by implicit differentiation. The backward pass is itself made of differentiable operations."""
+class _Solution(torch.autograd.Function):
+    """Plans and values of a batch of solved problems, as functions of what these were made from.
+
+    The backward pass is itself made of differentiable operations, with the plan out of the forward pass, which
+    has a derivative of its own: so derivatives of any order are right.
+    """
 
     @staticmethod
     def forward(
         ctx: Any, support: _Support, C: Tensor, a: Tensor, b: Tensor, gram_a: Tensor | None, gram_b: Tensor | None
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
         plan = torch.zeros_like(C)
-        plan[support.rows, support.cols] = support.mass
+        plan[support.links] = support.mass
         ctx.support = support
-        ctx.save_for_backward(C, a, b, gram_a, gram_b, plan)
-        return plan
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        C, a, b, gram_a, gram_b, plan = ctx.saved_tensors
-        rows, cols = ctx.support.rows, ctx.support.cols
-        (weight_a, weight_b), wanted = ctx.support.unbalanced, ctx.needs_input_grad[1:]
-        step = -_solve_hessian(ctx.support, gram_a, gram_b, grad[rows, cols])
-        # d(gradient at s) = dC_s + 2 λ_a d(G_a p)_i + 2 λ_b d(G_b q)_j, weighted by the step
-        spread = torch.zeros_like(C).index_put((rows, cols), step)
-        out_a, out_b = spread.sum(1), spread.sum(0)
-        p, q = plan.sum(1) - a, plan.sum(0) - b
-        return (
-            None,
-            spread if wanted[0] else None,
-            -2.0 * weight_a * _times(gram_a, out_a) if wanted[1] else None,
-            -2.0 * weight_b * _times(gram_b, out_b) if wanted[2] else None,
-            2.0 * weight_a * _symmetric(out_a, p) if wanted[3] else None,
-            2.0 * weight_b * _symmetric(out_b, q) if wanted[4] else None,
-        )
-
-
-class _Value(torch.autograd.Function):
-    """The objective at the optimum, by the envelope theorem: the plan's own derivative does not count."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        support: _Support,
-        plan: Tensor,
-        C: Tensor,
-        a: Tensor,
-        b: Tensor,
-        gram_a: Tensor | None,
-        gram_b: Tensor | None,
-    ) -> Tensor:
-        ctx.support = support
+        ctx.set_materialize_grads(False)  # no step is taken where only the value is wanted
         ctx.save_for_backward(plan, a, b, gram_a, gram_b)
-        return torch.tensor(support.value, dtype=torch.float64)
+        return plan, torch.tensor(support.value, dtype=torch.float64)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
+    def backward(ctx: Any, to_plan: Tensor | None, to_value: Tensor | None) -> Any:
         plan, a, b, gram_a, gram_b = ctx.saved_tensors
-        (weight_a, weight_b), wanted = ctx.support.unbalanced, ctx.needs_input_grad[2:]
-        p, q = plan.sum(1) - a, plan.sum(0) - b
+        support, wanted = ctx.support, ctx.needs_input_grad
+        share = plan.new_zeros(len(plan), 1) if to_value is None else to_value[:, None]
+        step = torch.zeros_like(plan) if to_plan is None else _step(support, gram_a, gram_b, to_plan)
+        weight_a, weight_b = support.unbalanced[:, :1], support.unbalanced[:, 1:]
+        side_a = _Side(weight_a, gram_a, plan.sum(2) - a, step.sum(2), share)
+        side_b = _Side(weight_b, gram_b, plan.sum(1) - b, step.sum(1), share)
         return (
             None,
-            None,
-            grad * plan if wanted[0] else None,
-            -2.0 * weight_a * grad * _times(gram_a, p) if wanted[1] else None,
-            -2.0 * weight_b * grad * _times(gram_b, q) if wanted[2] else None,
-            weight_a * grad * torch.outer(p, p) if wanted[3] else None,
-            weight_b * grad * torch.outer(q, q) if wanted[4] else None,
+            share[:, :, None] * plan + step if wanted[1] else None,
+            side_a.to_masses().sum_to_size(a.shape) if wanted[2] else None,
+            side_b.to_masses().sum_to_size(b.shape) if wanted[3] else None,
+            side_a.to_gram() if wanted[4] else None,
+            side_b.to_gram() if wanted[5] else None,
         )
 
 
-def _solve_hessian(support: _Support, gram_a: Tensor | None, gram_b: Tensor | None, right: Tensor) -> Tensor:
-    """``H_SS⁻¹ right``; of least norm where links that depend on each other make H singular."""
-    rows, cols, (weight_a, weight_b) = support.rows, support.cols, support.unbalanced
-    block_a = (rows[:, None] == rows).double() if gram_a is None else gram_a[rows][:, rows]
-    block_b = (cols[:, None] == cols).double() if gram_b is None else gram_b[cols][:, cols]
-    hessian = 2.0 * weight_a * block_a + 2.0 * weight_b * block_b
-    hessian = hessian + support.reg * torch.eye(len(rows), dtype=torch.float64)
+class _Side(NamedTuple):
+    """One marginal of the plans of a batch, of n points.
+
+    The value is differentiated with the plan held fixed. The plan's derivative is minus the inverse Hessian times that
+    of the gradient, ``dC + 2λ_a d(G_a p) + 2λ_b d(G_b q)`` with the errors p and q of the marginals; here the latter is
+    weighted by the step.
+    """
+
+    weight: Tensor  # (problems, 1)
+    gram: Tensor | None
+    error: Tensor  # (problems, n): what the plan delivers less what it should
+    step: Tensor  # (problems, n): the marginal of `_step`
+    share: Tensor  # (problems, 1): the gradient with respect to the value
+
+    def to_masses(self) -> Tensor:
+        """The gradient with respect to the masses of every problem."""
+        both = self.share * self.error + self.step
+        return -2.0 * self.weight * (both if self.gram is None else torch.einsum("...ij,...j->...i", self.gram, both))
+
+    def to_gram(self) -> Tensor:
+        """The gradient with respect to the Gram matrices, or to the one that all problems share."""
+        assert self.gram is not None
+        left = self.weight[..., None] * torch.stack([self.share * self.error + self.step, self.error], -1)
+        right = torch.stack([self.error, self.step], -1)
+        return torch.einsum("bik,bjk->ij" if self.gram.ndim == 2 else "bik,bjk->bij", left, right)
+
+
+def _step(support: _Support, gram_a: Tensor | None, gram_b: Tensor | None, to_plan: Tensor) -> Tensor:
+    """``-H_SS⁻¹`` times the gradient at the links S of every problem, and zero elsewhere."""
+    many = len(support.counts)
+    rights, rows, cols = (torch.split(line, support.counts) for line in (to_plan[support.links], *support.links[1:]))
+    grams = ([gram] * many if gram is None or gram.ndim == 2 else gram.unbind() for gram in (gram_a, gram_b))
+    weights = support.unbalanced.tolist()
+    steps = []
+    for right, *lines, first, second, pair in zip(rights, rows, cols, *grams, weights, strict=True):
+        hessian = support.reg * torch.eye(len(right), dtype=torch.float64)
+        for line, gram, weight in zip(lines, (first, second), pair, strict=True):
+            block = (line[:, None] == line).double() if gram is None else gram[line][:, line]
+            hessian = hessian + 2.0 * weight * block
+        steps.append(-_solve_hessian(hessian, right))
+    return torch.zeros_like(to_plan).index_put(support.links, torch.cat(steps))
+
+
+def _solve_hessian(hessian: Tensor, right: Tensor) -> Tensor:
+    """``H⁻¹ right``; of least norm where links that depend on each other make H singular."""
     factor, failed = torch.linalg.cholesky_ex(hessian)
     if int(failed) == 0:
         return torch.cholesky_solve(right[:, None], factor)[:, 0]

@@ -32,9 +32,10 @@ def cost_matrix(x: Tensor, y: Tensor, metric: str = "sqeuclidean") -> Tensor:
     Parameters
     ----------
     x, y : tensors of shape (..., m, d) and (..., n, d)
-        The points.
+        The points; leading dimensions are a batch.
     metric : {"sqeuclidean", "euclidean", "cosine"}
-        Cosine means one minus the cosine of the angle. The gradient of a Euclidean distance of zero is zero.
+        Cosine means one minus the cosine of the angle, which zero vectors do not have. The gradient of a Euclidean
+        distance of zero is zero.
 
     Examples
     --------
@@ -44,10 +45,11 @@ def cost_matrix(x: Tensor, y: Tensor, metric: str = "sqeuclidean") -> Tensor:
     tensor([[1., 9.],
             [0., 4.]])
     """
+    x, y = two_sides(x, y)
     _checks.choice("metric", metric, METRICS)
     if metric == "cosine":
         with torch.autocast(x.device.type, enabled=False):
-            return 1.0 - torch.nn.functional.normalize(x, dim=-1) @ torch.nn.functional.normalize(y, dim=-1).mT
+            return 1.0 - directions("x", x) @ directions("y", y).mT
     square = squared_distances(x, y)
     if metric == "sqeuclidean":
         return square
@@ -61,8 +63,8 @@ def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
     Parameters
     ----------
     kernel : kernel, name or rule
-        `RBF`, `IMQ`, `IMQv2` or `Delta` of the package. A bandwidth that a rule finds is held fixed: no gradient flows
-        through it, and a batch shares one.
+        `RBF`, `IMQ`, `IMQv2` or `Delta` of the package. A rule finds a bandwidth for each set of points of a batch, and
+        it is held fixed: no gradient flows through it.
     points : tensor of shape (..., n, d)
 
     Examples
@@ -75,8 +77,10 @@ def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
             [1., 2.]])
     """
     kernel = as_kernel("kernel", kernel)
+    require_points("points", points)
     if isinstance(kernel, Delta):
         return None
+    points = points if points.is_floating_point() else points.to(torch.get_default_dtype())
     square = squared_distances(points, points)
     return kernel_of(kernel, square, bandwidth(kernel.sigma2, square.detach()))
 
@@ -92,19 +96,60 @@ def kernel_of(kernel: Any, square: Tensor, sigma2: Tensor | float) -> Tensor:
 
 
 def bandwidth(sigma2: float | str, square: Tensor) -> Tensor | float:
-    """σ² itself, or the median or mean of the squared distances between different points; one where they are zero."""
+    """σ² itself, or for each set of points the median or mean of their squared distances; one where they are zero."""
     if not isinstance(sigma2, str):
         return float(sigma2)
     n = square.shape[-1]
     step = -(-n // _SAMPLE)
     few = square[..., ::step, ::step]
     size = few.shape[-1]
-    above = few[..., torch.ones(size, size, dtype=torch.bool, device=few.device).triu(1)]
-    if above.numel() == 0:
+    if size == 1:
         return 1.0
+    above = few[..., torch.ones(size, size, dtype=torch.bool, device=few.device).triu(1)]
     if sigma2 == "mean":
-        found = above.mean()
+        found = above.mean(-1)
     else:
-        ordered = above.flatten().sort().values  # the mean of the two in the middle, as NumPy has it
-        found = 0.5 * (ordered[(ordered.numel() - 1) // 2] + ordered[ordered.numel() // 2])
-    return torch.where(found > 0.0, found, 1.0)
+        ordered, count = above.sort(-1).values, above.shape[-1]  # the mean of the two in the middle, as NumPy has it
+        found = 0.5 * (ordered[..., (count - 1) // 2] + ordered[..., count // 2])
+    return torch.where(found > 0.0, found, 1.0)[..., None, None]
+
+
+def directions(name: str, points: Tensor) -> Tensor:
+    """Points divided by their lengths."""
+    length = torch.linalg.vector_norm(points, dim=-1, keepdim=True)
+    if (length == 0.0).any():
+        *problem, row = (length[..., 0] == 0.0).nonzero()[0].tolist()
+        where = f"problem {', '.join(map(str, problem))} of the batch: " if problem else ""
+        raise ValueError(f"{where}{name} has the zero vector at row {row}: its cosine is not defined")
+    unit: Tensor = points / length
+    return unit
+
+
+def two_sides(x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Two checked sets of points, in one floating-point precision."""
+    require_points("x", x)
+    require_points("y", y)
+    if x.shape[-1] != y.shape[-1]:
+        raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
+    if any(k != j and 1 not in (k, j) for k, j in zip(x.shape[-3::-1], y.shape[-3::-1], strict=False)):
+        raise ValueError(f"x and y must be batches of one size, got {tuple(x.shape[:-2])} and {tuple(y.shape[:-2])}")
+    dtype = torch.promote_types(x.dtype, y.dtype)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    return x.to(dtype), y.to(dtype)
+
+
+def require_points(name: str, points: Any) -> None:
+    """See that this is a tensor of points, or of a batch of them."""
+    require_tensor(name, points)
+    if points.ndim < 2:
+        raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
+    if 0 in points.shape:
+        raise ValueError(f"{name} must not be empty, got shape {tuple(points.shape)}")
+
+
+def require_tensor(name: str, value: Any) -> None:
+    """See that an input is a tensor of real numbers."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
+    if value.is_complex() or value.dtype == torch.bool:
+        raise TypeError(f"{name} must hold real numbers, got dtype {value.dtype}")

@@ -13,8 +13,8 @@ from ..matroids import Matroid
 from ..options import Options
 from ..problem import weights_of
 from ..result import Result
-from .autograd import is_results, require_fixed, require_tensor, solve_tensors
-from .geometry import cost_matrix, gram_matrix
+from .autograd import is_results, require_fixed, solve_tensors
+from .geometry import cost_matrix, directions, gram_matrix, two_sides
 
 
 class SparseTransportLoss(torch.nn.Module):
@@ -27,11 +27,13 @@ class SparseTransportLoss(torch.nn.Module):
     budget : int, Matroid or None
         As in ``solve``; None: the exact optimum without a budget.
     kernel : kernel, name, rule, or a pair of them
-        What marginal errors are measured with. A bandwidth that a rule finds is held fixed in the gradient.
+        What marginal errors are measured with. A bandwidth that a rule finds is that of the problem's own points,
+        whatever else is in the batch, and is held fixed in the gradient.
     unbalanced : float, pair of floats, or "auto"
-        λ; 1 by default, where ``solve`` has "auto". That would look at the points of each call, so that the loss would
-        be another function in every step of a training. Masses are soft, and 1 may be little for your data: the λ
-        that "auto" finds for typical points, ``Problem.from_points(x, y).unbalanced``, is a good one to begin with.
+        λ: what missing the masses costs. "auto" looks at the costs of each problem in each call, so that a loss in any
+        units moves mass, and λ is held fixed in the gradient. Give a number where the loss is to be one function
+        throughout a training; what "auto" finds for typical points, ``Problem.from_points(x, y).unbalanced``, is a good
+        one. Where λ is so small that a plan is empty, points have no reason to move, and a warning says so, once.
     reg : float
         λ₂.
     cost : {"sqeuclidean", "euclidean", "cosine"}
@@ -44,6 +46,12 @@ class SparseTransportLoss(torch.nn.Module):
         Begin each solve with the support of the one before, for points that move little between calls.
     **options
         ``method``, ``gap_tol`` and everything else as in ``solve``.
+
+    Attributes
+    ----------
+    results : list of Result
+        Of the last call, one for each problem: links, status, gap. They hold the costs and kernels of that call, until
+        the next one; copies and saved modules have none.
 
     Examples
     --------
@@ -62,7 +70,7 @@ class SparseTransportLoss(torch.nn.Module):
         self,
         budget: int | Matroid | None = None,
         kernel: Any = "median",
-        unbalanced: Any = 1.0,
+        unbalanced: Any = "auto",
         reg: float = 0.0,
         *,
         cost: str = "sqeuclidean",
@@ -79,6 +87,8 @@ class SparseTransportLoss(torch.nn.Module):
         require_fixed(unbalanced=unbalanced, reg=reg)
         weights_of(unbalanced)
         _checks.number("reg", reg, positive=False)
+        if "kernels" in options:
+            raise TypeError("there is no option kernels: here it is kernel, one for both sides or a pair")
         start = options.get("start")
         many = isinstance(start, list) and is_results(start)  # one for every problem of a batch
         Options.checked(budget=budget, **options | ({"start": None} if many else {}))
@@ -86,32 +96,31 @@ class SparseTransportLoss(torch.nn.Module):
         self.cost, self.reduction, self.options = cost, reduction, options
         self.fixed_kernel = _checks.flag("fixed_kernel", fixed_kernel)
         self.warm_start = _checks.flag("warm_start", warm_start)
-        self._last: list[Result] = []
+        self.results: list[Result] = []
+        self._told = False  # that a plan was empty
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the results, which may be large."""
+        return self.__dict__ | {"results": []}
 
     def extra_repr(self) -> str:
         """What the module was made with."""
         return (
-            f"budget={self.budget}, kernel={self.kernel}, unbalanced={self.unbalanced}, reg={self.reg}, "
+            f"budget={self.budget}, kernel={self.kernel!r}, unbalanced={self.unbalanced!r}, reg={self.reg}, "
             f"cost={self.cost!r}, reduction={self.reduction!r}"
         )
 
     def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
         """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones."""
-        for name, points in (("x", x), ("y", y)):
-            require_tensor(name, points)
-            if points.ndim < 2:
-                raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
-            if 0 in points.shape:
-                raise ValueError(f"{name} must not be empty, got shape {tuple(points.shape)}")
-        if x.shape[-1] != y.shape[-1]:
-            raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
-        dtype = torch.promote_types(torch.promote_types(x.dtype, y.dtype), torch.float32)
+        x, y = two_sides(x, y)
+        dtype = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
             x, y = x.double(), y.double()
             costs = cost_matrix(x, y, self.cost)
             kernels = self._grams(x, y)
-        start: Any = self._last if self.warm_start and self._fits(costs) else self.options.get("start")
-        outcome, results = solve_tensors(
+        start = self.results if self.warm_start and self._fits(costs) else self.options.get("start")
+        self.results = []  # so that those of two calls do not meet in memory
+        outcome, self.results = solve_tensors(
             costs,
             a,
             b,
@@ -122,8 +131,8 @@ class SparseTransportLoss(torch.nn.Module):
             start=start,
             **{name: value for name, value in self.options.items() if name != "start"},
         )
-        if self.warm_start:
-            self._last = results
+        if not self._told:
+            self._told = _tell_of_empty_plans(self.results)
         value: Tensor = outcome.value.to(dtype)
         if self.reduction == "none":
             return value
@@ -131,15 +140,15 @@ class SparseTransportLoss(torch.nn.Module):
 
     def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
         if self.cost == "cosine":  # which sees directions alone, and so do the kernels
-            x, y = torch.nn.functional.normalize(x, dim=-1), torch.nn.functional.normalize(y, dim=-1)
+            x, y = directions("x", x), directions("y", y)
         grams = [gram_matrix(kernel, points) for kernel, points in zip(_kernel_pair(self.kernel), (x, y), strict=True)]
         return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
 
     def _fits(self, costs: Tensor) -> bool:
         """Were the last problems of this number and shape?"""
         many = costs[..., 0, 0].numel()
-        return len(self._last) == many and all(
-            result.sparse_plan.shape == tuple(costs.shape[-2:]) for result in self._last
+        return len(self.results) == many and all(
+            result.sparse_plan.shape == tuple(costs.shape[-2:]) for result in self.results
         )
 
 
@@ -150,3 +159,16 @@ def _kernel_pair(kernel: Any) -> tuple[Any, Any]:
     if len(kernel) != 2:
         raise ValueError(f"kernel must be one for both sides or a pair, got {len(kernel)} of them")
     return kernel[0], kernel[1]
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _tell_of_empty_plans(results: list[Result]) -> bool:
+    """Warn if there are any where mass was wanted: a loss that is dead looks like one that has converged."""
+    empty = sum(not part.mass.size and all(side.any() for side in part.wanted) for part in (r._parts for r in results))
+    if empty:
+        which = "the plan is" if len(results) == 1 else f"{empty} of {len(results)} plans are"
+        _checks.warn(
+            f"{which} empty, so nothing draws the points together: to move any mass costs more than to miss it all; "
+            "raise unbalanced, or leave it at 'auto'"
+        )
+    return empty > 0
