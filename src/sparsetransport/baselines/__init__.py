@@ -5,7 +5,7 @@
 The value of a result is *our* objective of the plan that the method made, whatever the method itself minimises;
 ``status`` is ``Status.BASELINE``, or what our own loop says where the method runs on it; ``converged`` says whether the
 method itself converged, and the certificate compares the plan with the best one of our objective. Most of the work is
-done by POT (``pip install sparsetransport[pot]``).
+done by POT (``pip install 'sparsetransport[pot]'``).
 """
 
 from ._wrap import require_pot
