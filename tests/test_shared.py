@@ -11,6 +11,7 @@ import pytest
 
 import sparsetransport as st
 from sparsetransport.outer import shared_support
+from sparsetransport.result import Gap
 
 
 def scenarios(m=9, n=8, z=4, *, seed=0, reg=0.0, kernels=None, unbalanced=20.0):
@@ -364,3 +365,15 @@ def test_where_nothing_is_worth_a_link_it_says_so():
     shared = st.solve_shared(problems, 3)
     assert shared.status is st.Status.EMPTY
     assert {plan.status for plan in shared.plans} == {st.Status.EMPTY}
+
+
+def test_a_perfect_plan_has_no_gap():
+    """Nothing to move: the value is zero but for rounding, and so is the gap as a share of the empty plans' values."""
+    rng = np.random.default_rng(0)
+    points, masses = rng.normal(size=(8, 2)), rng.random((2, 8))
+    problems = [st.Problem.from_points(points, points, a, a, kernels=st.RBF(1.0), unbalanced=10.0) for a in masses]
+    shared = st.solve_shared(problems, 8)
+    assert abs(shared.relative_gap) < 1e-6
+    assert abs(shared.certify().relative_gap) < 1e-6
+    with pytest.raises(TypeError, match="abstract"):
+        type("Forgetful", (Gap,), {})()

@@ -34,6 +34,10 @@ class SharedCertificate(Gap):
 
     value: float
     lower_bound: float
+    _constant: float = field(repr=False)  # the weighted sum of the empty plans' objectives
+
+    def _bounds(self) -> tuple[float, float, float]:
+        return self.value, self.lower_bound, self._constant
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -126,7 +130,15 @@ class SharedResult(Gap):
         also holds what sharing costs: it need not go to zero for the best links.
         """
         bounds = np.array([plan.certify().lower_bound for plan in self.plans])
-        return SharedCertificate(self.value, float(self.weights @ bounds))
+        return SharedCertificate(self.value, float(self.weights @ bounds), self._constant)
+
+    @property
+    def _constant(self) -> float:
+        """The weighted sum of the empty plans' objectives."""
+        return float(self.weights @ np.array([prover.problem.constant for prover in self._provers]))
+
+    def _bounds(self) -> tuple[float, float, float]:
+        return self.value, self.lower_bound, self._constant
 
 
 def solve_shared(
