@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,13 @@ from ._checks import Floats
 
 if TYPE_CHECKING:
     import scipy.sparse
+    from typing_extensions import TypeVar
+
+    Plan = TypeVar("Plan", default="Result")
+else:  # Python's own knows defaults from 3.13 on
+    from typing import TypeVar
+
+    Plan = TypeVar("Plan")
 
 Ints = NDArray[np.int64]
 _NOTHING = 1e-12
@@ -96,7 +103,7 @@ class Certificate(Gap):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Path:
+class Path(Generic[Plan]):
     """The steps of a solve.
 
     ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the
@@ -110,7 +117,7 @@ class Path:
     gone: Ints  # (departures, 2)
     gone_until: Ints  # (steps,)
     start: tuple[tuple[int, int], ...]
-    _restrict: "Callable[[Ints, Ints, int], Result]"
+    _restrict: Callable[[Ints, Ints, int], Plan]
 
     def __repr__(self) -> str:
         if not len(self):
@@ -137,7 +144,7 @@ class Path:
             first = until
         return list(support)
 
-    def plan_at(self, entries: int) -> "Result":
+    def plan_at(self, entries: int) -> Plan:
         """The plan that a budget of ``entries`` would have had on the way, solved exactly on its support."""
         entries = _checks.count("entries", entries)
         support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
