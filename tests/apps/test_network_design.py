@@ -219,6 +219,13 @@ def test_the_curve_rises_to_the_design():
     assert held[-1] == pytest.approx(network.held_out.expected)
 
 
+@pytest.mark.parametrize("points", [0, -1, 2.5])
+def test_a_curve_has_points(points):
+    network = design([[1.0]], [1.0], [[1.0]], 1)
+    with pytest.raises((ValueError, TypeError), match=f"points must be a positive int, got {points}"):
+        network.curve(points)
+
+
 def test_the_picture_has_a_line_for_every_link():
     pytest.importorskip("matplotlib")
     profit, supply, demand, test = market(6, 5)
@@ -277,6 +284,10 @@ def test_titles_of_pictures_of_little():
         ({"forbidden": np.ones((2, 2), bool)}, r"forbidden must have the shape of profit, \(4, 4\), got \(2, 2\)"),
         ({"fixed": [(1, 2)], "forbidden": [(0, 0), (1, 2)]}, r"fixed and forbidden must not share.*\(1, 2\) in both"),
         ({"fixed": [(1, 2)], "forbidden": np.eye(4, k=1, dtype=bool)}, r"must not share a link, got \(1, 2\) in both"),
+        ({"max_per_plant": [1, -1, 1, 1]}, "max_per_plant must not be negative, got -1 for number 1"),
+        ({"polish": "no"}, "polish must be True or False, got 'no'"),
+        ({"count_fixed": "no"}, "count_fixed must be True or False, got 'no'"),
+        ({"n_jobs": 0}, "n_jobs must be a number of workers, -1 for all cores, or None, got 0"),
         ({"max_per_product": [1, 2]}, "max_per_product must be a positive int or a list of 4 ints"),
         ({"held_out": [[1.0, 1.0]]}, "held_out must have one column for each of the 4 products, got 2"),
         ({"held_out": [[1.0, 1.0, -1.0, 1.0]]}, r"held_out must not be negative, got -1.0 at \(0, 2\)"),
