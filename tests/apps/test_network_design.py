@@ -393,6 +393,25 @@ def test_each_link_adds_most_to_those_before_it(fixed):
     np.testing.assert_allclose(network.training.profits, network.evaluate(network.links)[0].profits)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_no_later_link_would_add_more(seed):
+    """In small markets, where links often only pay together; and the curve is what each first so many earn."""
+    rng = np.random.default_rng(seed)
+    profit, supply, demand = rng.random((6, 6)), rng.random(6), rng.random((4, 6))
+    network = design(profit, supply, demand, 12)
+    ours = list(map(tuple, network.links.tolist()))
+    earned = lambda links: written_out(links, profit, supply, demand, np.ones(4))  # noqa: E731
+    for count in range(1, len(ours) + 1):
+        reached = earned(ours[:count])
+        for later in ours[count:]:
+            assert reached >= earned([*ours[: count - 1], later]) - 1e-9 * network.expected_profit, (count, later)
+    counts, train, _ = network.curve(len(ours))
+    assert counts.tolist() == list(range(1, len(ours) + 1))
+    for count, value in zip(counts.tolist(), train, strict=True):
+        assert value == pytest.approx(evaluate(network.links[:count], profit, supply, demand).expected, rel=1e-9)
+        assert value == pytest.approx(earned(ours[:count]), rel=1e-9)
+
+
 def test_many_links_are_nearly_in_that_order(monkeypatch):
     """Until there is one for each plant; the rest are in order of what they carry."""
     from sparsetransport.apps.network_design import exchange
