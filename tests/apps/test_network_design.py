@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsetransport import PerRow, Uniform
-from sparsetransport.apps.network_design import dedicated, design, draw, evaluate, long_chain
+from sparsetransport.apps.network_design import choose, dedicated, design, draw, evaluate, exchange, long_chain
 
 
 def market(m=12, n=12, z=8, seed=0):
@@ -108,6 +108,19 @@ def test_more_links_than_are_of_use_serve_scenarios_that_vary_more():
     few, many = (design(profit, supply, demand, links, held_out=test) for links in (24, 60))
     assert len(many.links) > len(few.links)
     assert many.held_out.expected > few.held_out.expected
+
+
+def test_scenarios_that_vary_more_choose_better_links(monkeypatch):
+    """Than the same ones would, for demand that nobody has seen yet."""
+    better = []
+    for seed in range(4):
+        profit, supply, demand, test = market(z=2, seed=seed)
+        wide = design(profit, supply, demand, 60, held_out=test).held_out.expected
+        with monkeypatch.context() as patch:
+            patch.setattr(choose, "STRETCH", 1.0)
+            better.append(wide / design(profit, supply, demand, 60, held_out=test).held_out.expected)
+    assert min(better) >= 1.0 - 1e-9
+    assert np.mean(better) > 1.001
 
 
 def test_limits_of_plants_and_products_are_kept():
@@ -414,8 +427,6 @@ def test_no_later_link_would_add_more(seed):
 
 def test_many_links_are_nearly_in_that_order(monkeypatch):
     """Until there is one for each plant; the rest are in order of what they carry."""
-    from sparsetransport.apps.network_design import exchange
-
     profit, supply, demand, _ = market(z=4)
     exact = design(profit, supply, demand, 24)
     monkeypatch.setattr(exchange, "ORDERED", 0)
@@ -472,8 +483,6 @@ def test_exchanges_do_not_depend_on_units(scale):
 @pytest.mark.parametrize("few", [True, False])
 def test_rerouted_flows_are_those_of_the_linear_program(monkeypatch, few):
     """The search's own flows after exchanges and additions, begun with flows of HiGHS or, ``few``, with none."""
-    from sparsetransport.apps.network_design import exchange
-
     rng = np.random.default_rng(3)
     profit, supply = rng.uniform(0.5, 1.5, (8, 9)), rng.uniform(0.0, 2.0, 8).round(1)
     demand = rng.uniform(0.0, 2.0, (5, 9)).round(1)
@@ -512,9 +521,24 @@ def refuses_first(price):
     return refusing
 
 
-def test_without_work_left_nothing_is_exchanged(monkeypatch):
-    from sparsetransport.apps.network_design import exchange
+def test_flows_that_are_not_the_best_are_built_anew():
+    """HiGHS leaves what its tolerances let it where profits are far apart, and what is left here is none of that."""
+    rebuilt = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        profit, supply, demand = 10.0 ** rng.uniform(-9.0, 0.0, (6, 6)), rng.random(6), rng.random((4, 6))
+        earned = evaluate(None, profit, supply, demand)
+        choice = exchange.Choice(profit, supply, demand, profit > 0.0, Uniform(36).limits((6, 6)), 0)
+        search = exchange._Search(earned, choice)
+        for s in range(4):
+            assert exchange.price(search.arcs, search._scenario(s), search.low[s], search.high[s])[0]
+        rates = profit[tuple(earned.links.T)]
+        assert (search.flows @ rates >= earned.profits * (1.0 - 1e-12)).all()
+        rebuilt += int((search.flows @ rates > earned.profits * (1.0 + 1e-12)).sum())
+    assert rebuilt > 0
 
+
+def test_without_work_left_nothing_is_exchanged(monkeypatch):
     profit, supply, demand, _ = market(6, 6, z=4)
     earned = evaluate([(i, j) for i in range(2) for j in range(3)], profit, supply, demand)
     limits = Uniform(6).limits((6, 6))
