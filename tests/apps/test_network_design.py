@@ -172,6 +172,20 @@ def test_capacity_and_demand_need_not_agree():
         assert network.training.expected_idle == pytest.approx(12.0 - served)
 
 
+def test_masses_scaled_to_the_smaller_side_help(monkeypatch):
+    """Where capacity and demand are far apart: on average, over markets, before links are exchanged."""
+    better = []
+    for seed, scale in itertools.product(range(6), (0.3, 3.0)):
+        rng = np.random.default_rng(seed)
+        profit, supply = rng.uniform(0.5, 1.5, (6, 6)), rng.uniform(0.2, 2.0, 6)
+        demand = scale * rng.uniform(0.0, 2.0, (5, 6))
+        both = design(profit, supply, demand, 12, polish=False).expected_profit
+        with monkeypatch.context() as patch:
+            patch.setattr(choose._Task, "lopsided", False)
+            better.append(both / design(profit, supply, demand, 12, polish=False).expected_profit)
+    assert np.mean(better) > 1.002
+
+
 def test_plants_and_products_need_not_be_as_many():
     profit, supply, demand, _ = market(6, 9)
     assert len(dedicated(profit, supply, demand)) == 9

@@ -1,5 +1,6 @@
 """Choose the links of a network for a sample of demand scenarios."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -160,7 +161,7 @@ class _Task(NamedTuple):
     budget: Counting
     links: int
 
-    def problems(self, strength: float, *, stretch: float = 1.0) -> list[Problem]:
+    def problems(self, strength: float, *, scaled: bool, stretch: float = 1.0) -> list[Problem]:
         """The scenarios as transport problems: profits are negative costs, capacities and demands the masses."""
         mean = self.weights @ self.demand
         demands = np.maximum(mean + stretch * (self.demand - mean), 0.0)
@@ -170,7 +171,23 @@ class _Task(NamedTuple):
         costs = np.where(self.allowed, -self.rates, np.inf)
         weight = strength * rate / mass if mass > 0.0 else 1.0
         first = Problem.from_matrices(costs, self.capacity, demands[0], unbalanced=weight)
-        return [replace(first, b=demand) for demand in demands]
+        return [replace(first, a=a, b=b) for a, b in self._masses(demands, scaled)]
+
+    def _masses(self, demands: Floats, scaled: bool) -> Iterator[tuple[Floats, Floats]]:
+        total = float(self.capacity.sum())
+        for demand in demands:
+            wanted = float(demand.sum())
+            less = min(total, wanted)
+            if scaled and less > 0.0:
+                yield self.capacity * (less / total), demand * (less / wanted)
+            else:
+                yield self.capacity, demand
+
+    @property
+    def lopsided(self) -> bool:
+        """Do capacity and demand differ enough that aiming at both misses both?"""
+        total, wanted = float(self.capacity.sum()), self.demand.sum(axis=1)
+        return bool(np.abs(wanted - total).max() > 0.01 * total)
 
     @property
     def choice(self) -> Choice:
@@ -316,10 +333,11 @@ def _choose(
     Of two weights with which links earn the same, the larger; a classic network to begin with only if it earns more.
     """
     found: list[tuple[SharedResult, Evaluation, list[Problem]]] = []
-    for strength in STRENGTHS:
-        problems = task.problems(strength)
-        links = solve_shared(problems, task.budget, fixed=task.fixed, polish=False, **options)
-        found.append((links, task.score(links.links), problems))
+    for scaled in (False, True) if task.lopsided else (False,):
+        for strength in STRENGTHS:
+            problems = task.problems(strength, scaled=scaled)
+            links = solve_shared(problems, task.budget, fixed=task.fixed, polish=False, **options)
+            found.append((links, task.score(links.links), problems))
     tried = [earned for _, earned, _ in found]
     best = max(reversed(found), key=lambda one: float(f"{one[1].expected:.9e}"))
     for classic in (dedicated, long_chain):
@@ -356,7 +374,7 @@ def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:
     """The links, and if the scenarios have no use for all that may be built, more for scenarios that vary more."""
     if len(chosen) >= task.links or not task.allowed.any():
         return chosen
-    problems = task.problems(STRENGTHS[-1], stretch=STRETCH)
+    problems = task.problems(STRENGTHS[-1], scaled=task.lopsided, stretch=STRETCH)
     return solve_shared(problems, task.budget, fixed=chosen, polish=False, **options).links
 
 
