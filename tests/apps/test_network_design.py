@@ -526,10 +526,10 @@ def refuses_first(price):
     """Prices that say of every scenario's first flow that it is not the best."""
     seen = set()
 
-    def refusing(arcs, scenario, low, high):
-        best, work = price(arcs, scenario, low, high)
-        first = low.ctypes.data not in seen
-        seen.add(low.ctypes.data)
+    def refusing(arcs, state, market, s):
+        best, work = price(arcs, state, market, s)
+        first = s not in seen
+        seen.add(s)
         return best and not first, work
 
     return refusing
@@ -545,7 +545,7 @@ def test_flows_that_are_not_the_best_are_built_anew():
         choice = exchange.Choice(profit, supply, demand, profit > 0.0, Uniform(36).limits((6, 6)), 0)
         search = exchange._Search(earned, choice)
         for s in range(4):
-            assert exchange.price(search.arcs, search._scenario(s), search.low[s], search.high[s])[0]
+            assert exchange.price(search.arcs, search._state, search.market, s)[0]
         rates = profit[tuple(earned.links.T)]
         assert (search.flows @ rates >= earned.profits * (1.0 - 1e-12)).all()
         rebuilt += int((search.flows @ rates > earned.profits * (1.0 + 1e-12)).sum())
