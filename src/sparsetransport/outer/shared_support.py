@@ -24,10 +24,9 @@ from . import _shared_plans as plans
 from . import _shared_scan as scan
 from . import matching
 from ._shared_plans import Group, alike, enlarged, new_group
-from ._shared_scan import Trace, new_trace
 from .capacity import count
 from .loop import Callback, Outcome, Record, Step
-from .state import stalls
+from .state import Trace, new_trace, stalls
 
 STEPS = 512  # steps of the compiled loop between two looks at the keyboard
 POOL = 256  # pairs in the pool
@@ -293,22 +292,26 @@ class SharedSupport:
         trace = new_trace(1, self.size + 1)
         scan.note(self.support, self.mass, self.gains, self.weights, self.left, self.limits.labels, self.fixed, trace)
         for pair in gone:
-            trace.gone[trace.steps[1]] = pair
+            trace.gone[:, trace.steps[1]] = pair
             trace.steps[1] += 1
         trace.gone_until[0] = trace.steps[1]
         self._extend(trace)
-        return bool(stalls(self.progress, float(trace.value[0])))
+        return bool(stalls(self.progress, float(trace.gain[0])))
 
     def _extend(self, trace: Trace) -> None:
         """Move steps to the record, and tell the callback."""
         steps, departures = trace.steps
-        objective = self.constant - trace.value[:steps]
+        objective = self.constant - trace.gain[:steps]
         self.record.extend(
-            trace.added[:steps], objective, trace.links[:steps], trace.gone[:departures], trace.gone_until[:steps]
+            trace.added[:, :steps].T,
+            objective,
+            trace.entries[:steps],
+            trace.gone[:, :departures].T,
+            trace.gone_until[:steps],
         )
         for k in range(steps if self.callback is not None else 0):
-            pair = int(trace.added[k, 0]), int(trace.added[k, 1])
-            step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.links[k]))
+            pair = int(trace.added[0, k]), int(trace.added[1, k])
+            step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.entries[k]))
             self.stopped = self.stopped or bool(self.callback is not None and self.callback(step))
 
     def _may_add(self, pair: Pair) -> bool:
