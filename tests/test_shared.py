@@ -11,6 +11,7 @@ import pytest
 
 import sparsetransport as st
 from sparsetransport.outer import shared_support
+from sparsetransport.result import Gap
 
 
 def scenarios(m=9, n=8, z=4, *, seed=0, reg=0.0, kernels=None, unbalanced=20.0):
@@ -306,7 +307,8 @@ def test_an_objective_without_a_minimum_is_said_to_be_one():
         ({"weights": [1.0]}, "one number for each of the 4 scenarios, got 1"),
         ({"weights": [1.0, 1.0, 0.0, 1.0]}, "weights must be positive, got 0.0 at 2"),
         ({"fixed": [(0, 99)]}, r"fixed must hold pairs of a plan of shape \(9, 8\), got \(0, 99\)"),
-        ({"start": [(0.5, 1.0)]}, "start must be a list of pairs of ints"),
+        ({"start": [("a", "b")]}, "start must be a Result, a plan of floats or a list of pairs of ints"),
+        ({"polish": "no"}, "polish must be True or False, got 'no'"),
         ({"n_jobs": 0}, "n_jobs must be a number of workers, -1 for all cores, or None, got 0"),
         ({"callback": 3}, "callback must be callable, got 3"),
         ({"tol": -1.0}, "tol must be a positive number, got -1.0"),
@@ -364,3 +366,96 @@ def test_where_nothing_is_worth_a_link_it_says_so():
     shared = st.solve_shared(problems, 3)
     assert shared.status is st.Status.EMPTY
     assert {plan.status for plan in shared.plans} == {st.Status.EMPTY}
+
+
+def test_a_perfect_plan_has_no_gap():
+    """Nothing to move: the value is zero but for rounding, and so is the gap as a share of the empty plans' values."""
+    rng = np.random.default_rng(0)
+    points, masses = rng.normal(size=(8, 2)), rng.random((2, 8))
+    problems = [st.Problem.from_points(points, points, a, a, kernels=st.RBF(1.0), unbalanced=10.0) for a in masses]
+    shared = st.solve_shared(problems, 8)
+    assert abs(shared.relative_gap) < 1e-6
+    assert abs(shared.certify().relative_gap) < 1e-6
+    with pytest.raises(TypeError, match="abstract"):
+        type("Forgetful", (Gap,), {})()
+
+
+def matchings(m, n):
+    """All largest sets of links with one a row and column, for m <= n."""
+    return [list(enumerate(order)) for order in itertools.permutations(range(n), m)]
+
+
+def weighted_value(problems, weights, links):
+    return sum(w * st.solve_support(p, links).value for p, w in zip(problems, weights, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_to_one_links_are_the_best_with_delta_kernels(seed):
+    """Links of a matching do not touch each other's gain, so the assignment of gains is the optimum."""
+    problems, weights = scenarios(3, 4, 3, seed=seed, reg=0.1), np.array([0.2, 0.5, 0.3])
+    shared = st.solve_shared(problems, st.PerRow(1) & st.PerColumn(1), weights)
+    best = min(weighted_value(problems, weights, links) for links in matchings(3, 4))
+    assert shared.value == pytest.approx(best, rel=1e-9)
+    assert shared.path.objective[-1] == pytest.approx(shared.value)
+    assert shared.path.plan_at(3).value == pytest.approx(shared.value)
+
+
+def test_one_to_one_links_are_mostly_good_with_other_kernels():
+    """Of what lies between the empty plan and the best matching, half of them miss less than a hundredth."""
+    budget, weights, shares = st.PerRow(1) & st.PerColumn(1), np.full(3, 1.0 / 3.0), []
+    for seed in range(20):
+        problems = scenarios(4, 4, 3, seed=seed, reg=0.1, kernels=grams(4, 4, seed))
+        best = min(weighted_value(problems, weights, links) for links in matchings(4, 4))
+        empty = weighted_value(problems, weights, [])
+        plain, polished = (st.solve_shared(problems, budget, polish=polish).value for polish in (False, True))
+        assert best - 1e-9 <= polished <= plain + 1e-9
+        shares.append((polished - best) / (empty - best))
+    assert sum(share < 0.01 for share in shares) >= 10
+
+
+def test_a_fixed_link_stays_where_others_are_assigned():
+    problems = scenarios(3, 3, 2, seed=4)
+    best = st.solve_shared(problems, st.PerRow(1) & st.PerColumn(1)).links.tolist()
+    fixed = next(pair for pair in itertools.product(range(3), range(3)) if list(pair) not in best)
+    shared = st.solve_shared(problems, st.PerRow(1) & st.PerColumn(1), fixed=[fixed])
+    assert shared.links[0].tolist() == list(fixed)
+    others = [links for links in matchings(3, 3) if fixed in links]
+    assert shared.value == pytest.approx(min(weighted_value(problems, shared.weights, links) for links in others))
+
+
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 6), (-1, 6), (-2, 5), (-6, 1), (-9, 1), (1, 1), (8, 8)])
+def test_jobs_are_counted_as_joblib_does(monkeypatch, n_jobs, threads):
+    """All cores by default, all but one for -2; one at the least."""
+    monkeypatch.setattr(shared_support, "cores", lambda: 6)
+    assert shared_support.workers(n_jobs) == threads
+
+
+def test_none_means_the_default():
+    problems = scenarios(12, 10, 4, reg=0.05)
+    plain, told = st.solve_shared(problems, 14), st.solve_shared(problems, 14, tol=None, polish=None)
+    assert plain.links.tolist() == told.links.tolist()
+    assert told.value < st.solve_shared(problems, 14, polish=False).value
+
+
+def test_a_start_may_be_all_that_solve_takes():
+    """Pairs, a result or a plan: the same links to begin with."""
+    problems = scenarios()
+    one = st.solve_problem(problems[0], budget=6)
+    pairs = list(zip(one.rows.tolist(), one.cols.tolist(), strict=True))
+    starts = [st.solve_shared(problems, 8, start=start).path.start for start in (pairs, one, one.plan, one.sparse_plan)]
+    assert len(starts[0]) > 3
+    assert all(sorted(start) == sorted(starts[0]) for start in starts)
+    with pytest.raises(ValueError, match=r"start must be a plan of shape \(9, 8\), got shape \(2, 2\)"):
+        st.solve_shared(problems, 8, start=np.eye(2))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_scenario_whose_costs_are_lost_is_enough_for_a_warning(order):
+    """A single large cost does not hide it."""
+    C = np.random.default_rng(0).random((4, 3))
+    outlier = C.copy()
+    outlier[0, 0] = 1e6
+    problems = [st.Problem.from_matrices(C, unbalanced=1e7), st.Problem.from_matrices(outlier, unbalanced=1e9)][::order]
+    with pytest.warns(st.SparseTransportWarning, match=r"unbalanced = \(1000000000.0, 1000000000.0\)") as told:
+        st.solve_shared(problems, budget=3)
+    assert len(told) == 1

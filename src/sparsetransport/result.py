@@ -1,10 +1,11 @@
 """What a solve gives back: the plan, its value, how it came about and how good it must be."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,13 @@ from ._checks import Floats
 
 if TYPE_CHECKING:
     import scipy.sparse
+    from typing_extensions import TypeVar
+
+    Plan = TypeVar("Plan", default="Result")
+else:  # Python's own knows defaults from 3.13 on
+    from typing import TypeVar
+
+    Plan = TypeVar("Plan")
 
 Ints = NDArray[np.int64]
 _NOTHING = 1e-12
@@ -44,40 +52,28 @@ class Status(Enum):
         return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self
 
 
-class _Bounded(Protocol):
-    """Has an objective and a bound below which no other one is."""
-
-    @property
-    def value(self) -> float: ...
-
-    @property
-    def lower_bound(self) -> float: ...
-
-    @property
-    def _empty(self) -> float: ...
-
-
-class Gap:
+class Gap(ABC):
     """What an objective and its lower bound say of the best one."""
 
-    @property
-    def _empty(self) -> float:
-        """The objective of the empty plan, as far as it is known."""
-        return 0.0
+    @abstractmethod
+    def _bounds(self) -> tuple[float, float, float]:
+        """The objective, its lower bound, and the objective of the empty plan."""
 
     @property
-    def gap(self: _Bounded) -> float:
+    def gap(self) -> float:
         """How much lower than this objective the best one can be at the most."""
-        return self.value - self.lower_bound
+        value, lower_bound, _ = self._bounds()
+        return value - lower_bound
 
     @property
-    def relative_gap(self: _Bounded) -> float:
+    def relative_gap(self) -> float:
         """The gap as a share of the objective.
 
         An objective below a trillionth of the empty plan's is zero but for rounding; then the share is of that.
         """
-        gap, whole = self.value - self.lower_bound, max(abs(self.value), _NOTHING * abs(self._empty))
-        return gap / whole if whole else gap
+        value, lower_bound, empty = self._bounds()
+        whole = max(abs(value), _NOTHING * abs(empty))
+        return (value - lower_bound) / whole if whole else value - lower_bound
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -94,7 +90,7 @@ class Certificate(Gap):
     potential_b: Any
     u: Any
     v: Any
-    _empty: float = 0.0
+    _constant: float  # the objective of the empty plan
 
     def __repr__(self) -> str:
         return (
@@ -102,9 +98,12 @@ class Certificate(Gap):
             f"relative_gap={self.relative_gap:.2g})"
         )
 
+    def _bounds(self) -> tuple[float, float, float]:
+        return self.value, self.lower_bound, self._constant
+
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Path:
+class Path(Generic[Plan]):
     """The steps of a solve.
 
     ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the
@@ -118,7 +117,7 @@ class Path:
     gone: Ints  # (departures, 2)
     gone_until: Ints  # (steps,)
     start: tuple[tuple[int, int], ...]
-    _restrict: "Callable[[Ints, Ints, int], Result]"
+    _restrict: Callable[[Ints, Ints, int], Plan]
 
     def __repr__(self) -> str:
         if not len(self):
@@ -145,7 +144,7 @@ class Path:
             first = until
         return list(support)
 
-    def plan_at(self, entries: int) -> "Result":
+    def plan_at(self, entries: int) -> Plan:
         """The plan that a budget of ``entries`` would have had on the way, solved exactly on its support."""
         entries = _checks.count("entries", entries)
         support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
@@ -237,9 +236,8 @@ class Result(Gap):
         """The objective, all terms."""
         return self._parts.value
 
-    @property
-    def _empty(self) -> float:
-        return self._parts.constant
+    def _bounds(self) -> tuple[float, float, float]:
+        return self.value, self.lower_bound, self._parts.constant
 
     @property
     def value_linear(self) -> float:

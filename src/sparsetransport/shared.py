@@ -14,9 +14,9 @@ from .api import warn_of_rounding
 from .assemble import assemble
 from .inner.solvers import EXACT
 from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits
-from .options import as_pairs
+from .options import as_pairs, as_start
 from .outer.loop import Callback, Outcome, Record, as_arrays
-from .outer.shared_support import SharedOutcome, SharedSupport, cores
+from .outer.shared_support import SharedOutcome, SharedSupport, run, workers
 from .problem import Problem
 from .prover import Prover
 from .result import Gap, Path, Result, Status
@@ -34,6 +34,10 @@ class SharedCertificate(Gap):
 
     value: float
     lower_bound: float
+    _constant: float = field(repr=False)  # the weighted sum of the empty plans' objectives
+
+    def _bounds(self) -> tuple[float, float, float]:
+        return self.value, self.lower_bound, self._constant
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -71,7 +75,7 @@ class SharedResult(Gap):
     mass: Floats
     weights: Floats
     status: Status
-    path: Path
+    path: "Path[SharedResult]"
     log: dict[str, Any]
     _provers: list[Prover] = field(repr=False)
 
@@ -126,7 +130,15 @@ class SharedResult(Gap):
         also holds what sharing costs: it need not go to zero for the best links.
         """
         bounds = np.array([plan.certify().lower_bound for plan in self.plans])
-        return SharedCertificate(self.value, float(self.weights @ bounds))
+        return SharedCertificate(self.value, float(self.weights @ bounds), self._constant)
+
+    @property
+    def _constant(self) -> float:
+        """The weighted sum of the empty plans' objectives."""
+        return float(self.weights @ np.array([prover.problem.constant for prover in self._provers]))
+
+    def _bounds(self) -> tuple[float, float, float]:
+        return self.value, self.lower_bound, self._constant
 
 
 def solve_shared(
@@ -136,8 +148,8 @@ def solve_shared(
     *,
     fixed: Any = None,
     start: Any = None,
-    polish: bool = True,
-    tol: float = EXACT,
+    polish: bool | None = None,
+    tol: float | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> SharedResult:
@@ -163,14 +175,17 @@ def solve_shared(
         How much each scenario counts; positive. 1/z each by default.
     fixed : list of pairs, or int array of shape (k, 2), optional
         Links that are there already. They count in the budget and stay, whether they are used or not.
-    start : list of pairs, int array of shape (k, 2), Result or SharedResult, optional
-        Begin with these links; those that are not used are dropped.
-    polish : bool
-        Exchange links for better ones at the end.
-    tol : float
-        A gradient below this share of a problem's scale counts as zero.
+    start : list of pairs, Result, SharedResult or plan, optional
+        Begin with these links; those that are not used are dropped. Of a plan (an array of floats of shape (m, n))
+        those with mass.
+    polish : bool, optional
+        Exchange links for better ones at the end, and for one link a row and column begin once more with the best
+        assignment. By default it does.
+    tol : float, optional
+        A gradient below this share of a problem's scale counts as zero: 1e-13.
     n_jobs : int, optional
-        Threads; -1 or None for as many as there are cores. The result does not depend on it.
+        Threads: -1 or None for as many as there are cores, -2 for one less, and so on. The result does not depend on
+        it.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of links; a true answer stops the solve.
 
@@ -195,30 +210,30 @@ def solve_shared(
     shares = _checks.weights(weights, len(scenarios))
     matroid = as_matroid(budget)
     limits = limits_of(matroid, shape)
-    there, first = _named_pairs("fixed", fixed), _named_pairs("start", start)
-    for name, links in (("fixed", there), ("start", first)):
+    there, begun = as_pairs("fixed", [] if fixed is None else fixed, "a list of pairs of ints"), as_start(start)
+    if begun.shape not in (None, shape):
+        raise ValueError(f"start must be a plan of shape {shape}, got shape {begun.shape}")
+    for name, links in (("fixed", there), ("start", begun.pairs)):
         _checks.inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
-    threads = cores() if (jobs := _checks.jobs(n_jobs)) is None else jobs if jobs > 0 else max(cores() + 1 + jobs, 1)
-    _checks.flag("polish", polish)
+    threads = workers(n_jobs)
+    exact = EXACT if tol is None else _checks.number("tol", tol, positive=True)
+    polishes = polish is None or _checks.flag("polish", polish)
     _checks.function("callback", callback)
-    warn_of_rounding(max(scenarios, key=lambda one: one.scale / (one.cost.mean or np.inf)))
-    engine = SharedSupport(
+    warn_of_rounding(max(scenarios, key=lambda one: one.scale / (one.cost.common or np.inf)))
+    outcome = run(
         scenarios,
         shares,
         limits,
+        there,
+        begun.pairs,
         matroid=None if counts(matroid) else matroid,
-        tol=_checks.number("tol", tol, positive=True),
+        polish=polishes,
+        tol=exact,
         n_jobs=threads,
         callback=callback,
     )
-    with engine.threads():
-        engine.seed(there, first)
-        status = engine.grow()
-        if polish and status is not Status.STOPPED:
-            engine.polish()
-        outcome = engine.outcome(Status.STOPPED if engine.stopped else status)
-    return as_result(outcome, [Prover(one, limits, tol) for one in scenarios], shares)
+    return as_result(outcome, [Prover(one, limits, exact) for one in scenarios], shares)
 
 
 def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) -> SharedResult:
@@ -229,12 +244,13 @@ def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) ->
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
         outcome = outcome._replace(status=Status.EMPTY)
     restrict: Any = partial(_restricted, provers, weights)
+    path: Any = outcome.record.path(outcome.start, restrict)  # of shared results, which the record knows nothing of
     return SharedResult(
         np.stack([outcome.rows, outcome.cols], axis=1),
         outcome.mass,
         weights,
         outcome.status,
-        outcome.record.path(outcome.start, restrict),
+        path,
         {"steps": len(outcome.record), "scenarios": len(provers)},
         provers,
     )
@@ -248,11 +264,6 @@ def _restricted(provers: list[Prover], weights: Floats, rows: Ints, cols: Ints, 
     engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), [])
     outcome = engine.outcome(Status.GIVEN)
     return as_result(outcome, [Prover(one, limits, EXACT) for one in problems], weights)
-
-
-def _named_pairs(name: str, pairs: Any) -> list[Pair]:
-    """Pairs as the user gave them, each once."""
-    return as_pairs(name, [] if pairs is None else pairs, "a list of pairs of ints")
 
 
 def checked_problems(problems: Sequence[Problem]) -> list[Problem]:

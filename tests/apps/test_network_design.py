@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsetransport import PerRow, Uniform
-from sparsetransport.apps.network_design import dedicated, design, draw, evaluate, long_chain
+from sparsetransport.apps.network_design import choose, dedicated, design, draw, evaluate, exchange, long_chain
 
 
 def market(m=12, n=12, z=8, seed=0):
@@ -110,6 +110,19 @@ def test_more_links_than_are_of_use_serve_scenarios_that_vary_more():
     assert many.held_out.expected > few.held_out.expected
 
 
+def test_scenarios_that_vary_more_choose_better_links(monkeypatch):
+    """Than the same ones would, for demand that nobody has seen yet."""
+    better = []
+    for seed in range(4):
+        profit, supply, demand, test = market(z=2, seed=seed)
+        wide = design(profit, supply, demand, 60, held_out=test).held_out.expected
+        with monkeypatch.context() as patch:
+            patch.setattr(choose, "STRETCH", 1.0)
+            better.append(wide / design(profit, supply, demand, 60, held_out=test).held_out.expected)
+    assert min(better) >= 1.0 - 1e-9
+    assert np.mean(better) > 1.001
+
+
 def test_limits_of_plants_and_products_are_kept():
     profit, supply, demand, _ = market()
     network = design(profit, supply, demand, 24, max_per_plant=2, max_per_product=[3] * 12)
@@ -157,6 +170,20 @@ def test_capacity_and_demand_need_not_agree():
         served = float(network.training.weights @ (network.training.flows.sum(axis=1)))
         assert network.training.expected_unmet == pytest.approx(scale * 12.0 - served)
         assert network.training.expected_idle == pytest.approx(12.0 - served)
+
+
+def test_masses_scaled_to_the_smaller_side_help(monkeypatch):
+    """Where capacity and demand are far apart: on average, over markets, before links are exchanged."""
+    better = []
+    for seed, scale in itertools.product(range(6), (0.3, 3.0)):
+        rng = np.random.default_rng(seed)
+        profit, supply = rng.uniform(0.5, 1.5, (6, 6)), rng.uniform(0.2, 2.0, 6)
+        demand = scale * rng.uniform(0.0, 2.0, (5, 6))
+        both = design(profit, supply, demand, 12, polish=False).expected_profit
+        with monkeypatch.context() as patch:
+            patch.setattr(choose._Task, "lopsided", False)
+            better.append(both / design(profit, supply, demand, 12, polish=False).expected_profit)
+    assert np.mean(better) > 1.002
 
 
 def test_plants_and_products_need_not_be_as_many():
@@ -219,6 +246,13 @@ def test_the_curve_rises_to_the_design():
     assert held[-1] == pytest.approx(network.held_out.expected)
 
 
+@pytest.mark.parametrize("points", [0, -1, 2.5])
+def test_a_curve_has_points(points):
+    network = design([[1.0]], [1.0], [[1.0]], 1)
+    with pytest.raises((ValueError, TypeError), match=f"points must be a positive int, got {points}"):
+        network.curve(points)
+
+
 def test_the_picture_has_a_line_for_every_link():
     pytest.importorskip("matplotlib")
     profit, supply, demand, test = market(6, 5)
@@ -277,6 +311,10 @@ def test_titles_of_pictures_of_little():
         ({"forbidden": np.ones((2, 2), bool)}, r"forbidden must have the shape of profit, \(4, 4\), got \(2, 2\)"),
         ({"fixed": [(1, 2)], "forbidden": [(0, 0), (1, 2)]}, r"fixed and forbidden must not share.*\(1, 2\) in both"),
         ({"fixed": [(1, 2)], "forbidden": np.eye(4, k=1, dtype=bool)}, r"must not share a link, got \(1, 2\) in both"),
+        ({"max_per_plant": [1, -1, 1, 1]}, "max_per_plant must not be negative, got -1 for number 1"),
+        ({"polish": "no"}, "polish must be True or False, got 'no'"),
+        ({"count_fixed": "no"}, "count_fixed must be True or False, got 'no'"),
+        ({"n_jobs": 0}, "n_jobs must be a number of workers, -1 for all cores, or None, got 0"),
         ({"max_per_product": [1, 2]}, "max_per_product must be a positive int or a list of 4 ints"),
         ({"held_out": [[1.0, 1.0]]}, "held_out must have one column for each of the 4 products, got 2"),
         ({"held_out": [[1.0, 1.0, -1.0, 1.0]]}, r"held_out must not be negative, got -1.0 at \(0, 2\)"),
@@ -382,10 +420,27 @@ def test_each_link_adds_most_to_those_before_it(fixed):
     np.testing.assert_allclose(network.training.profits, network.evaluate(network.links)[0].profits)
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_no_later_link_would_add_more(seed):
+    """In small markets, where links often only pay together; and the curve is what each first so many earn."""
+    rng = np.random.default_rng(seed)
+    profit, supply, demand = rng.random((6, 6)), rng.random(6), rng.random((4, 6))
+    network = design(profit, supply, demand, 12)
+    ours = list(map(tuple, network.links.tolist()))
+    earned = lambda links: written_out(links, profit, supply, demand, np.ones(4))  # noqa: E731
+    for count in range(1, len(ours) + 1):
+        reached = earned(ours[:count])
+        for later in ours[count:]:
+            assert reached >= earned([*ours[: count - 1], later]) - 1e-9 * network.expected_profit, (count, later)
+    counts, train, _ = network.curve(len(ours))
+    assert counts.tolist() == list(range(1, len(ours) + 1))
+    for count, value in zip(counts.tolist(), train, strict=True):
+        assert value == pytest.approx(evaluate(network.links[:count], profit, supply, demand).expected, rel=1e-9)
+        assert value == pytest.approx(earned(ours[:count]), rel=1e-9)
+
+
 def test_many_links_are_nearly_in_that_order(monkeypatch):
     """Until there is one for each plant; the rest are in order of what they carry."""
-    from sparsetransport.apps.network_design import exchange
-
     profit, supply, demand, _ = market(z=4)
     exact = design(profit, supply, demand, 24)
     monkeypatch.setattr(exchange, "ORDERED", 0)
@@ -442,8 +497,6 @@ def test_exchanges_do_not_depend_on_units(scale):
 @pytest.mark.parametrize("few", [True, False])
 def test_rerouted_flows_are_those_of_the_linear_program(monkeypatch, few):
     """The search's own flows after exchanges and additions, begun with flows of HiGHS or, ``few``, with none."""
-    from sparsetransport.apps.network_design import exchange
-
     rng = np.random.default_rng(3)
     profit, supply = rng.uniform(0.5, 1.5, (8, 9)), rng.uniform(0.0, 2.0, 8).round(1)
     demand = rng.uniform(0.0, 2.0, (5, 9)).round(1)
@@ -473,18 +526,33 @@ def refuses_first(price):
     """Prices that say of every scenario's first flow that it is not the best."""
     seen = set()
 
-    def refusing(arcs, scenario, low, high):
-        best, work = price(arcs, scenario, low, high)
-        first = low.ctypes.data not in seen
-        seen.add(low.ctypes.data)
+    def refusing(arcs, state, market, s):
+        best, work = price(arcs, state, market, s)
+        first = s not in seen
+        seen.add(s)
         return best and not first, work
 
     return refusing
 
 
-def test_without_work_left_nothing_is_exchanged(monkeypatch):
-    from sparsetransport.apps.network_design import exchange
+def test_flows_that_are_not_the_best_are_built_anew():
+    """HiGHS leaves what its tolerances let it where profits are far apart, and what is left here is none of that."""
+    rebuilt = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        profit, supply, demand = 10.0 ** rng.uniform(-9.0, 0.0, (6, 6)), rng.random(6), rng.random((4, 6))
+        earned = evaluate(None, profit, supply, demand)
+        choice = exchange.Choice(profit, supply, demand, profit > 0.0, Uniform(36).limits((6, 6)), 0)
+        search = exchange._Search(earned, choice)
+        for s in range(4):
+            assert exchange.price(search.arcs, search._state, search.market, s)[0]
+        rates = profit[tuple(earned.links.T)]
+        assert (search.flows @ rates >= earned.profits * (1.0 - 1e-12)).all()
+        rebuilt += int((search.flows @ rates > earned.profits * (1.0 + 1e-12)).sum())
+    assert rebuilt > 0
 
+
+def test_without_work_left_nothing_is_exchanged(monkeypatch):
     profit, supply, demand, _ = market(6, 6, z=4)
     earned = evaluate([(i, j) for i in range(2) for j in range(3)], profit, supply, demand)
     limits = Uniform(6).limits((6, 6))

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._jit import kernel, part, small_part
-from ..geometry._entries import DENSE, Cost, Floats, Gram, Ints, cost_entry, fetch, gram_diagonal, gram_entry, potential
+from ..geometry._entries import DENSE, Cost, Floats, Gram, Ints, cost_entry, fetch, gram_diagonal, potential
 from ..inner import _cholesky
 from ..inner.active_set import SOLVED, Factor, copy_factor, drop, gain, new_factor, push
 from ..problem import Problem
+from .state import couple_arrays
 
 NEEDS_ROOM, UNBOUNDED = 2, 4
 
@@ -220,16 +221,6 @@ def refresh(scenario: Scenario) -> None:
     potential(scenario.gram_b, scenario.base_c, sums_b, active[1], count_b, scenario.c)
 
 
-@part
-def _couple(scenario: Scenario, i: int, j: int) -> None:
-    """Put the Hessian between the pair and the positive entries into ``factor.coupling``."""
-    factor = scenario.factor
-    for t in range(factor.size[0]):
-        factor.coupling[t] = gram_entry(scenario.gram_a, i, factor.label[0, t]) + gram_entry(
-            scenario.gram_b, j, factor.label[1, t]
-        )
-
-
 @small_part
 def _diagonal(scenario: Scenario, i: int, j: int) -> float:
     return gram_diagonal(scenario.gram_a, i) + gram_diagonal(scenario.gram_b, j) + scenario.reg
@@ -268,7 +259,7 @@ def _solve(scenario: Scenario, support: Support, mass: Floats) -> int:
         if factor.size[0] == factor.mass.size:
             return NEEDS_ROOM
         before = gain(factor)
-        _couple(scenario, i, j)
+        couple_arrays(scenario.gram_a, scenario.gram_b, factor.label, factor.coupling[: factor.size[0]], i, j)
         slope = cost_entry(scenario.cost, i, j) + scenario.base_r[i] + scenario.base_c[j]
         factor.size[1] = 0
         if push(factor, i, j, _diagonal(scenario, i, j), slope) != SOLVED:

@@ -5,8 +5,6 @@ time, so that threads may take different ones and the answer does not depend on 
 times scenarios ever exists.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +13,7 @@ from ..geometry._entries import Floats, Ints, cost_block, cost_entry
 from ..inner.active_set import SOLVED
 from ._shared_plans import Group, Support, append, place, prepare, remove, solve
 from .capacity import count, is_free
-from .state import stalls
+from .state import Trace, stalls
 
 FULL, OPTIMAL, PAUSED, NEEDS_LINKS = 0, 1, 3, 5  # beside the codes of the plans
 BLOCK = 64  # rows of scores that exist at one time
@@ -109,29 +107,6 @@ def best_pair(
     return best, row, column
 
 
-class Trace(NamedTuple):
-    """What `grow` did: pair, value ``sum_s w_s gain_s`` and links after every step, and the links that went."""
-
-    added: Ints  # (steps, 2)
-    value: Floats  # (steps,)
-    links: Ints  # (steps,)
-    gone: Ints  # (departures, 2)
-    gone_until: Ints  # (steps,)
-    steps: Ints  # (2,) steps, departures
-
-
-def new_trace(steps: int, links: int) -> Trace:
-    """Room for so many steps; every departure follows an addition, or one of the links at the start."""
-    return Trace(
-        np.zeros((steps, 2), np.int64),
-        np.zeros(steps),
-        np.zeros(steps, np.int64),
-        np.zeros((steps + links, 2), np.int64),
-        np.zeros(steps, np.int64),
-        np.zeros(2, np.int64),
-    )
-
-
 @kernel
 def reclaim(support: Support, mass: Floats, left: Ints, labels: NDArray[np.int32], fixed: int, trace: Trace) -> None:
     """Drop the links after the first ``fixed`` that have mass in no scenario."""
@@ -142,7 +117,7 @@ def reclaim(support: Support, mass: Floats, left: Ints, labels: NDArray[np.int32
         if used:
             continue
         i, j, size = support.rows[k], support.cols[k], support.size[0]
-        trace.gone[trace.steps[1], 0], trace.gone[trace.steps[1], 1] = i, j
+        trace.gone[0, trace.steps[1]], trace.gone[1, trace.steps[1]] = i, j
         trace.steps[1] += 1
         remove(support, k)
         count(left, labels, i, j, 1)
@@ -174,7 +149,7 @@ def grow(
     while True:
         if left[0] <= 0:
             return FULL
-        if trace.steps[0] == trace.value.size:
+        if trace.steps[0] == trace.gain.size:
             return PAUSED
         if support.size[0] == support.rows.size:
             return NEEDS_LINKS
@@ -189,7 +164,7 @@ def grow(
         if code != SOLVED:
             return code
         note(support, mass, gains, weights, left, labels, fixed, trace)
-        if stalls(progress, trace.value[trace.steps[0] - 1]):
+        if stalls(progress, trace.gain[trace.steps[0] - 1]):
             return OPTIMAL
 
 
@@ -206,13 +181,13 @@ def note(
 ) -> None:
     """Write the step that added the last link down, and reclaim."""
     step, last = trace.steps[0], support.size[0] - 1
-    trace.added[step, 0], trace.added[step, 1] = support.rows[last], support.cols[last]
+    trace.added[0, step], trace.added[1, step] = support.rows[last], support.cols[last]
     reclaim(support, mass, left, labels, fixed, trace)
     value = 0.0
     for s in range(gains.size):
         value += weights[s] * gains[s]
-    trace.value[step] = value
-    trace.links[step] = support.size[0]
+    trace.gain[step] = value
+    trace.entries[step] = support.size[0]
     trace.gone_until[step] = trace.steps[1]
     trace.steps[0] = step + 1
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _checks
 from .._checks import Floats
 from ..geometry._entries import Ints
 from ..inner.solvers import EXACT, UnboundedError
@@ -21,11 +22,11 @@ from ..problem import Problem
 from ..result import Status
 from . import _shared_plans as plans
 from . import _shared_scan as scan
+from . import matching
 from ._shared_plans import Group, alike, enlarged, new_group
-from ._shared_scan import Trace, new_trace
 from .capacity import count
-from .loop import Callback, Record, Step
-from .state import stalls
+from .loop import Callback, Outcome, Record, Step
+from .state import Trace, new_trace, stalls
 
 STEPS = 512  # steps of the compiled loop between two looks at the keyboard
 POOL = 256  # pairs in the pool
@@ -291,22 +292,26 @@ class SharedSupport:
         trace = new_trace(1, self.size + 1)
         scan.note(self.support, self.mass, self.gains, self.weights, self.left, self.limits.labels, self.fixed, trace)
         for pair in gone:
-            trace.gone[trace.steps[1]] = pair
+            trace.gone[:, trace.steps[1]] = pair
             trace.steps[1] += 1
         trace.gone_until[0] = trace.steps[1]
         self._extend(trace)
-        return bool(stalls(self.progress, float(trace.value[0])))
+        return bool(stalls(self.progress, float(trace.gain[0])))
 
     def _extend(self, trace: Trace) -> None:
         """Move steps to the record, and tell the callback."""
         steps, departures = trace.steps
-        objective = self.constant - trace.value[:steps]
+        objective = self.constant - trace.gain[:steps]
         self.record.extend(
-            trace.added[:steps], objective, trace.links[:steps], trace.gone[:departures], trace.gone_until[:steps]
+            trace.added[:, :steps].T,
+            objective,
+            trace.entries[:steps],
+            trace.gone[:, :departures].T,
+            trace.gone_until[:steps],
         )
         for k in range(steps if self.callback is not None else 0):
-            pair = int(trace.added[k, 0]), int(trace.added[k, 1])
-            step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.links[k]))
+            pair = int(trace.added[0, k]), int(trace.added[1, k])
+            step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.entries[k]))
             self.stopped = self.stopped or bool(self.callback is not None and self.callback(step))
 
     def _may_add(self, pair: Pair) -> bool:
@@ -393,6 +398,62 @@ class SharedSupport:
         left = self.left if counted else np.ones_like(self.left)
         scan.mask(score, first, self.support, left, self.limits.labels)
         return score
+
+
+def run(
+    problems: Sequence[Problem],
+    weights: Floats,
+    limits: Limits,
+    fixed: Sequence[Pair],
+    start: Sequence[Pair],
+    *,
+    polish: bool,
+    callback: Callback | None = None,
+    **options: Any,
+) -> SharedOutcome:
+    """Links from start to end; for one a row and column also from the best assignment."""
+
+    def found(first: Sequence[Pair], told: Callback | None) -> tuple[SharedOutcome, float]:
+        engine = SharedSupport(problems, weights, limits, callback=told, **options)
+        with engine.threads():
+            engine.seed(fixed, first)
+            status = engine.grow()
+            if polish and not engine.stopped:
+                engine.polish()
+            return engine.outcome(Status.STOPPED if engine.stopped else status), engine.objective
+
+    outcome, reached = found(start, callback)
+    one_to_one = options.get("matroid") is None and matching.is_one_to_one(limits)
+    if not polish or outcome.status is Status.STOPPED or not one_to_one:
+        return outcome
+    other, objective = found(best_alone(problems, weights), None)
+    if not objective < reached - 1e-12 * abs(reached):
+        return outcome
+    before, after = (Outcome(*each, True) for each in (outcome, other))
+    outcome.record.jump(before, after, objective)
+    return other._replace(start=outcome.start, record=outcome.record)
+
+
+def best_alone(problems: Sequence[Problem], weights: Floats) -> list[Pair]:
+    """The matching with the largest sum of what its links gain in all scenarios if every one stood alone."""
+    from scipy.optimize import linear_sum_assignment  # takes longer to import than most matchings do
+
+    gain = np.zeros(problems[0].shape)
+    for problem, weight in zip(problems, weights, strict=True):
+        weight_a, weight_b = problem.unbalanced
+        curvature = 2.0 * weight_a * problem.gram_a.diagonal[:, None] + 2.0 * weight_b * problem.gram_b.diagonal
+        pull = np.maximum(-problem.gradient_rows(problem.base, 0, len(gain)), 0.0)
+        gain += weight * np.divide(pull**2, curvature + problem.reg, out=np.zeros_like(pull), where=pull > 0.0)
+    rows, cols = linear_sum_assignment(gain, maximize=True)
+    return [(int(i), int(j)) for i, j in zip(rows, cols, strict=True) if gain[i, j] > 0.0]
+
+
+def workers(n_jobs: int | None) -> int:
+    """How many threads: so many; all cores for -1 or None, all but one for -2, and so on, but one at least."""
+    jobs = _checks.jobs(n_jobs)
+    if jobs is not None and jobs > 0:
+        return jobs
+    return max(cores() + 1 + (-1 if jobs is None else jobs), 1)
 
 
 def cores() -> int:

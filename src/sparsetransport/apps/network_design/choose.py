@@ -111,13 +111,19 @@ class Design:
 
         A design of its own for so many links can earn more.
 
+        Parameters
+        ----------
+        points : int
+            At so many numbers of links, from the first that is built to all; fewer where there are not so many links.
+
         Returns
         -------
         counts, training, held_out
             Numbers of links, and the expected profits of so many.
         """
         first = min(max(self.fixed, 1), len(self.links))
-        counts = np.unique(np.linspace(first, len(self.links), points).astype(np.int64))
+        steps = np.linspace(first, len(self.links), _checks.positive_int("points", points))
+        counts = np.unique(steps.astype(np.int64))
         pieces = [self.evaluate(self.links[:count]) for count in counts.tolist()]
         train = np.array([one.expected for one, _ in pieces])
         if self._held_out is None:
@@ -254,7 +260,8 @@ def design(
     polish : bool
         Exchange links for better ones at the end, where that raises the profit.
     n_jobs : int, optional
-        Threads; as many as there are cores by default. The result does not depend on it.
+        Threads, as in `solve_shared`: all cores by default or for -1, all but one for -2. The result does not depend
+        on it.
     callback : callable, optional
         Called after each step of choosing; a true answer ends the design with what there is.
 
@@ -280,7 +287,7 @@ def design(
     )
     test = None if held_out is None else _held_out(held_out, task.demand.shape[1])
     _checks.function("callback", callback)
-    return _designed(task, test, polish, n_jobs, callback)
+    return _designed(task, test, _checks.flag("polish", polish), n_jobs, callback)
 
 
 def _designed(
@@ -394,7 +401,7 @@ def _task(
     allowed = (rates > 0.0) & ~banned
     allowed[there[:, 0], there[:, 1]] = True
     wanted = _checks.positive_int("links", links)
-    if count_fixed and wanted < len(there):
+    if _checks.flag("count_fixed", count_fixed) and wanted < len(there):
         raise ValueError(f"links must be at least the number of fixed links, {len(there)}, got {wanted}")
     total = min(wanted + (0 if count_fixed else len(there)), max(int(allowed.sum()), 1))
     budget: Counting = Uniform(total)
@@ -415,6 +422,8 @@ def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:
         limits = np.asarray(limit)
         if limits.dtype.kind not in "iu" or limits.shape != (count,):
             raise TypeError(f"{name} must be a positive int or a list of {count} ints, got {limit!r}")
+        if limits.min() < 0:
+            raise ValueError(f"{name} must not be negative, got {limits.min()} for number {limits.argmin()}")
     over = np.flatnonzero(np.bincount(ends, minlength=count) > limits)
     if over.size:
         raise ValueError(

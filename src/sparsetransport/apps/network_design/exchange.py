@@ -1,7 +1,7 @@
 """Exchange single links of a network for others while its expected profit rises, and put them in order."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,21 @@ from numpy.typing import NDArray
 from ..._checks import Floats
 from ...matroids import Limits
 from .evaluation import Evaluation
-from .rerouting import best_bounds, best_entry, gains, insert, price, withdraw
+from .rerouting import (
+    Candidates,
+    Links,
+    Market,
+    Room,
+    State,
+    best_bounds,
+    better_entry,
+    build,
+    gains,
+    insert,
+    price,
+    widen,
+    withdraw,
+)
 
 Ints = NDArray[np.int64]
 LEAST = 1e-10  # a rise of the expected profit, as a share of it, that is worth an exchange
@@ -79,8 +93,9 @@ def _best_first(earned: Evaluation, choice: Choice) -> list[int]:
     (m, n), z, k = choice.rates.shape, len(choice.demand), len(earned.links)
     rates, market = _scaled(earned, choice)
     arcs = _arcs(earned.links, rates)
-    arcs[3][:] = False
-    state = np.zeros((z, k)), np.zeros((z, m)), np.zeros((z, n)), np.zeros((z, m + n))  # flows and prices of no links
+    arcs.active[:] = False
+    prices = np.zeros((z, m + n))
+    state = State(np.zeros((z, k)), np.zeros((z, m)), np.zeros((z, n)), prices, prices)  # of no links
     exact = k * k * z * (m + n) <= ORDERED
     hopes, known = gains(arcs, state, market, np.arange(k)), np.zeros(k, bool)
     order: list[int] = []
@@ -91,31 +106,28 @@ def _best_first(earned: Evaluation, choice: Choice) -> list[int]:
             if known[slot]:
                 break
             # What a link adds mostly falls as others come: then one that is the best with what it added before is it.
-            again = np.flatnonzero(~arcs[3]) if exact else np.array([slot])
+            again = np.flatnonzero(~arcs.active) if exact else np.array([slot])
             hopes[again], known[again] = gains(arcs, state, market, again), True
-        for s in range(z):
-            arcs[3][slot] = False
-            scenario = (*(part[s] for part in state[:3]), market[0][s], market[1][s], float(market[3][s]))
-            insert(arcs, scenario, state[3][s], slot)
+        insert(arcs, state, market, slot)
         order.append(slot)
         hopes[slot], known[:] = -1.0, False
-    return order + np.flatnonzero(~arcs[3]).tolist()
+    return order + np.flatnonzero(~arcs.active).tolist()
 
 
-def _scaled(earned: Evaluation, choice: Choice) -> tuple[Floats, Any]:
+def _scaled(earned: Evaluation, choice: Choice) -> tuple[Floats, Market]:
     """Profits whose largest is one, and capacities, demands, weights and what is no mass, for each scenario."""
     rates, capacity, demand, allowed = choice[:4]
     capacities = np.minimum(capacity, demand.sum(axis=1)[:, None])
     demands = np.minimum(demand, capacity.sum())
     tiny = DUST * np.maximum(capacities.max(axis=1), demands.max(axis=1))
-    return np.maximum(rates / rates[allowed].max(), -1.0), (capacities, demands, earned.weights, tiny)
+    return np.maximum(rates / rates[allowed].max(), -1.0), Market(capacities, demands, earned.weights, tiny)
 
 
-def _arcs(links: Ints, rates: Floats) -> Any:
+def _arcs(links: Ints, rates: Floats) -> Links:
     """Links by plant and by product, all active."""
     rows, cols = np.ascontiguousarray(links.T)
     m, n = rates.shape
-    return (
+    return Links(
         rows,
         cols,
         rates[rows, cols],
@@ -150,7 +162,7 @@ class _Search:
             changed = False
             while self.left > 0 and len(self.links) < self.limits.total and self._improve(-1):
                 changed = True
-            carried = self.market[2] @ self.flows * self.arcs[2]
+            carried = self.market.weights @ self.flows * self.arcs.rates
             for slot in (self.fixed + np.argsort(carried[self.fixed :], kind="stable")).tolist():
                 if self.left <= 0:
                     break
@@ -161,7 +173,7 @@ class _Search:
         """The links by plant and by product."""
         m, n = self.rates.shape
         self.arcs = _arcs(self.links, self.rates)
-        self.room = (
+        self.room = Room(
             self.limits.rows - np.bincount(self.links[:, 0], minlength=m),
             self.limits.cols - np.bincount(self.links[:, 1], minlength=n),
         )
@@ -178,46 +190,33 @@ class _Search:
         self.low = np.zeros((len(flows), capacities.shape[1] + demands.shape[1]))
         self.high = self.low.copy()
         for s in range(len(flows)):
-            best, work = price(self.arcs, self._scenario(s), self.low[s], self.high[s])
+            best, work = price(self.arcs, self._state, self.market, s)
             self.left -= work
             if not best:
-                self._build(s)
+                self.left -= build(self.arcs, self._state, self.market, s)
             if self.left <= 0:
                 return
 
-    def _build(self, s: int) -> None:
-        """The best flow of a scenario from nothing, where any prices do that no link gains at."""
-        for mass in (self.flows[s], self.used[s], self.served[s], self.low[s]):
-            mass[:] = 0.0
-        self.arcs[3][:] = False
-        for slot in range(len(self.links)):
-            self.left -= insert(self.arcs, self._scenario(s), self.low[s], slot)[1]
-        self.left -= price(self.arcs, self._scenario(s), self.low[s], self.high[s])[1]
-
-    def _scenario(self, s: int) -> Any:
-        capacities, demands, _, tiny = self.market
-        return self.flows[s], self.used[s], self.served[s], capacities[s], demands[s], float(tiny[s])
-
     @property
-    def _state(self) -> Any:
-        return self.flows, self.used, self.served, self.low, self.high
+    def _state(self) -> State:
+        return State(self.flows, self.used, self.served, self.low, self.high)
 
     def _look(self) -> None:
         """Which links might earn anything: those that would on top of all, for more links never earn less."""
         outside = self.allowed.copy()
         outside[self.links[:, 0], self.links[:, 1]] = False
         rows, cols = np.nonzero(outside)
-        bounds = best_bounds(self.market, self.low, self.high, (rows, cols, self.rates[rows, cols]))
+        bounds = best_bounds(self.market, self.low, self.high, Candidates(rows, cols, self.rates[rows, cols]))
         self.left -= len(rows) * len(self.flows) // 4
         keep = bounds > self.least
-        self.candidates = rows[keep], cols[keep], self.rates[rows, cols][keep]
+        self.candidates = Candidates(rows[keep], cols[keep], self.rates[rows, cols][keep])
 
     def _improve(self, slot: int) -> bool:
-        """Put the best candidate into the place of a link, or on top of all for -1, if that earns more."""
+        """Put a candidate into the place of a link, or on top of all for -1, if one there earns more."""
         rows, cols, _ = self.candidates
         if not len(rows):
             return False
-        place, work = best_entry(
+        place, work = better_entry(
             self.arcs, self._state, self.market, slot, self.candidates, self.room, self.least, self.left
         )
         self.left -= work
@@ -225,17 +224,14 @@ class _Search:
             return False
         new = np.array([rows[place], cols[place]])
         if slot >= 0:
-            for s in range(len(self.flows)):
-                withdraw(self.arcs, self._scenario(s), self.low[s], slot)
+            withdraw(self.arcs, self._state, self.market, slot)
             self.links[slot] = new
         else:
             slot = len(self.links)
             self.links = np.vstack([self.links, new])
             self.flows = np.hstack([self.flows, np.zeros((len(self.flows), 1))])
         self._index()
-        for s in range(len(self.flows)):
-            self.arcs[3][slot] = False
-            self.left -= 2 * insert(self.arcs, self._scenario(s), self.low[s], slot)[1]
-            self.left -= price(self.arcs, self._scenario(s), self.low[s], self.high[s])[1]
+        self.left -= 2 * insert(self.arcs, self._state, self.market, slot)
+        self.left -= widen(self.arcs, self._state, self.market)
         self._look()
         return True

@@ -7,26 +7,94 @@ path that closes a cycle through it, until that costs nothing less; the flow of 
 paths between its ends. Either takes a few searches of a sparse graph, where a linear program would begin anew.
 """
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..._checks import Floats
 from ..._jit import borrowed, kernel, part, small_part
 
+Ints = NDArray[np.int64]
+
 NEAR = 1e-12  # costs, in units of the largest profit, that count as the same
 PATIENCE = 64  # visits a node, on average, after which a search is given up: there is a cycle of negative cost
 
-# links: rows, cols, rates, active, starts and slots of plants, starts and slots of products
-# scenario: flow of links, used, served, capacity, demand, and what counts as no mass
-# search: distances, previous nodes, previous links (-1: an arc of the root), queue, is it in the queue, potentials
-# prices: those of plants, then those of products; as potentials the latter are negative, and the root has none
+# Prices are those of plants, then those of products; as potentials the latter are negative, and the root has none.
+
+
+class Links(NamedTuple):
+    """Links by number, which is their slot, and the slots of every plant and product."""
+
+    rows: Ints  # (k,) plants
+    cols: Ints  # (k,) products
+    rates: Floats  # (k,) profits; the largest of all is one
+    active: NDArray[np.bool_]  # (k,) is it in the graph?
+    plant_starts: Ints  # (m + 1,) where the slots of a plant begin,
+    plant_slots: Ints  # (k,) here
+    product_starts: Ints  # (n + 1,)
+    product_slots: Ints  # (k,)
+
+
+class Scenario(NamedTuple):
+    """A flow in one scenario, and what bounds it."""
+
+    flow: Floats  # (k,) of links
+    used: Floats  # (m,) capacity
+    served: Floats  # (n,) demand
+    capacity: Floats  # (m,)
+    demand: Floats  # (n,)
+    tiny: float  # what counts as no mass
+
+
+class Market(NamedTuple):
+    """What bounds the flows of all scenarios."""
+
+    capacities: Floats  # (z, m)
+    demands: Floats  # (z, n)
+    weights: Floats  # (z,)
+    tiny: Floats  # (z,)
+
+
+class State(NamedTuple):
+    """The flows of all scenarios, and prices at the ends of their range, or any twice."""
+
+    flows: Floats  # (z, k)
+    used: Floats  # (z, m)
+    served: Floats  # (z, n)
+    low: Floats  # (z, m + n)
+    high: Floats  # (z, m + n)
+
+
+class Candidates(NamedTuple):
+    """Links that might be built."""
+
+    plants: Ints
+    products: Ints
+    rates: Floats
+
+
+class Room(NamedTuple):
+    """How many links more plants and products may have."""
+
+    plants: Ints  # (m,)
+    products: Ints  # (n,)
+
+
+class Search(NamedTuple):
+    """Memory for searches of shortest paths; nodes are plants, products and the root."""
+
+    dist: Floats
+    before: Ints  # previous nodes
+    via: Ints  # previous links, -1: an arc of the root
+    queue: Ints  # (nodes + 1,)
+    waiting: NDArray[np.bool_]  # is it in the queue?
+    potential: Floats
 
 
 @part
-def _scratch(nodes: int) -> Any:
-    """Memory for the searches."""
-    return (
+def _scratch(nodes: int) -> Search:
+    return Search(
         np.empty(nodes),
         np.empty(nodes, np.int64),
         np.empty(nodes, np.int64),
@@ -37,23 +105,30 @@ def _scratch(nodes: int) -> Any:
 
 
 @small_part
-def _relax(search: Any, node: int, length: float, bound: float, source: int, link: int, tail: int) -> int:
+def scenario_of(state: State, market: Market, s: int) -> Scenario:
+    """Views of one scenario."""
+    return Scenario(
+        state.flows[s], state.used[s], state.served[s], market.capacities[s], market.demands[s], market.tiny[s]
+    )
+
+
+@small_part
+def _relax(search: Search, node: int, length: float, bound: float, source: int, link: int, tail: int) -> int:
     """Take a shorter way to a node, if it is below the bound; gives the new end of the queue."""
-    dist, before, via, queue, waiting, _ = search
-    if length < min(dist[node], bound) - NEAR:
-        dist[node] = length
-        before[node] = source
-        via[node] = link
-        if not waiting[node]:
-            waiting[node] = True
-            queue[tail] = node
-            tail = tail + 1 if tail + 1 < len(queue) else 0
+    if length < min(search.dist[node], bound) - NEAR:
+        search.dist[node] = length
+        search.before[node] = source
+        search.via[node] = link
+        if not search.waiting[node]:
+            search.waiting[node] = True
+            search.queue[tail] = node
+            tail = tail + 1 if tail + 1 < len(search.queue) else 0
     return tail
 
 
 @part
 def _shortest(
-    links: Any, scenario: Any, search: Any, source: int, target: int, limit: float, back: bool
+    links: Links, scenario: Scenario, search: Search, source: int, target: int, limit: float, back: bool
 ) -> tuple[bool, int]:
     """Distances from a node, or with ``back`` to it, along residual arcs: did it end, and after how much work?
 
@@ -116,9 +191,9 @@ def _shortest(
 
 
 @part
-def _reprice(search: Any, length: float) -> None:
+def _reprice(search: Search, length: float) -> None:
     """Potentials that fit after pushing along a shortest path of this reduced length; the root keeps none."""
-    dist, potential = search[0], search[5]
+    dist, potential = search.dist, search.potential
     root = len(dist) - 1
     shift = potential[root] + min(dist[root], length)
     for node in range(root + 1):
@@ -126,18 +201,18 @@ def _reprice(search: Any, length: float) -> None:
 
 
 @part
-def _from_prices(search: Any, prices: Any, m: int) -> None:
+def _from_prices(search: Search, prices: Floats, m: int) -> None:
     """Prices as potentials."""
-    potential = search[5]
+    potential = search.potential
     for node in range(len(prices)):
         potential[node] = prices[node] if node < m else -prices[node]
     potential[len(prices)] = 0.0
 
 
 @part
-def _to_prices(search: Any, prices: Any, m: int) -> None:
+def _to_prices(search: Search, prices: Floats, m: int) -> None:
     """Potentials as prices."""
-    potential = search[5]
+    potential = search.potential
     for node in range(len(prices)):
         prices[node] = min(max(potential[node] if node < m else -potential[node], 0.0), 2.0)
 
@@ -151,10 +226,10 @@ def _snapped(value: float, top: float, tiny: float) -> float:
 
 
 @part
-def _push(scenario: Any, search: Any, start: int, end: int, most: float) -> float:
+def _push(scenario: Scenario, search: Search, start: int, end: int, most: float) -> float:
     """Send as much as fits, at most so much, along the path that a search from ``start`` found; says how much."""
     flow, used, served, capacity, demand, tiny = scenario
-    before, via = search[1], search[2]
+    before, via = search.before, search.via
     m, root = len(used), len(used) + len(served)
     for turn in range(2):
         node, steps = end, 0
@@ -191,13 +266,13 @@ def _push(scenario: Any, search: Any, start: int, end: int, most: float) -> floa
 
 
 @part
-def _add(links: Any, scenario: Any, search: Any, i: int, j: int, rate: float) -> tuple[float, float, int]:
+def _add(links: Links, scenario: Scenario, search: Search, i: int, j: int, rate: float) -> tuple[float, float, int]:
     """Reroute for a link that is not in the graph: what it gains, what it carries, and the work.
 
     The potentials must be dual prices; they stay so.
     """
     flow, used, served, _, _, tiny = scenario
-    source, potential = len(used) + j, search[5]
+    source, potential = len(used) + j, search.potential
     gain, carried, work = 0.0, 0.0, 0
     for _ in range(4 * (len(used) + len(served) + len(flow))):
         profit = rate - potential[i] + potential[source]
@@ -205,7 +280,7 @@ def _add(links: Any, scenario: Any, search: Any, i: int, j: int, rate: float) ->
             break
         ended, more = _shortest(links, scenario, search, source, i, profit, False)
         work += more
-        length = search[0][i]
+        length = search.dist[i]
         if not ended:
             break
         if not length < np.inf:  # no way is shorter than what the link earns: the prices take that up
@@ -221,39 +296,38 @@ def _add(links: Any, scenario: Any, search: Any, i: int, j: int, rate: float) ->
 
 
 @part
-def _remove(links: Any, scenario: Any, search: Any, slot: int) -> tuple[float, int]:
+def _remove(links: Links, scenario: Scenario, search: Search, slot: int) -> tuple[float, int]:
     """Reroute what a link carries that is active no longer: what that loses, and the work.
 
     The potentials must be dual prices; they stay so.
     """
-    rows, cols, rates = links[0], links[1], links[2]
     flow, used, served, _, _, tiny = scenario
-    i, j = rows[slot], cols[slot]
-    target, potential = len(used) + j, search[5]
+    i, j, rate = links.rows[slot], links.cols[slot], links.rates[slot]
+    target, potential = len(used) + j, search.potential
     left, loss, work = flow[slot], 0.0, 0
     flow[slot] = 0.0
     while left > tiny:
         ended, more = _shortest(links, scenario, search, i, target, np.inf, False)
         work += more
-        length = search[0][target]
+        length = search.dist[target]
         sent = _push(scenario, search, i, target, left) if ended and length < np.inf else 0.0
         if sent <= tiny:  # only rounding leads here: the way through the root is always open
             used[i], served[j] = max(used[i] - left, 0.0), max(served[j] - left, 0.0)
-            return loss + left * rates[slot], work
-        loss += sent * (rates[slot] + length - potential[i] + potential[target])
+            return loss + left * rate, work
+        loss += sent * (rate + length - potential[i] + potential[target])
         _reprice(search, length)
         left -= sent
     return loss, work
 
 
 @part
-def _prices(links: Any, scenario: Any, search: Any, low: Any, high: Any) -> tuple[bool, int]:
+def _prices(links: Links, scenario: Scenario, search: Search, low: Floats, high: Floats) -> tuple[bool, int]:
     """Dual prices of plants and products: the highest of plants with the lowest of products, and the other way.
 
     Potentials that are dual prices make it faster. A price of two is out of reach, for the largest profit is one.
     """
-    dist, potential = search[0], search[5]
-    root, m = len(dist) - 1, len(scenario[1])
+    dist, potential = search.dist, search.potential
+    root, m = len(dist) - 1, len(scenario.used)
     ended, work = _shortest(links, scenario, search, root, -1, np.inf, False)
     for node in range(root):
         length = dist[node] + potential[node] - potential[root]
@@ -266,157 +340,239 @@ def _prices(links: Any, scenario: Any, search: Any, low: Any, high: Any) -> tupl
 
 
 @small_part
-def _bound(low: Any, high: Any, i: int, product: int, rate: float, most: float) -> Any:
+def _bound(low: Floats, high: Floats, i: int, product: int, rate: float, most: float) -> float:
     """No link gains more in a scenario than its reduced profit, at any prices, times the most that it can carry."""
-    return max(min(rate - low[i] - low[product], rate - high[i] - high[product]), 0.0) * most
+    return float(max(min(rate - low[i] - low[product], rate - high[i] - high[product]), 0.0) * most)
 
 
-@kernel
-def price(links: Any, scenario: Any, low: Any, high: Any) -> tuple[bool, int]:
-    """The dual prices of a flow: was it the best one, without a cycle of negative cost, and the work."""
-    links, scenario = borrowed(links), borrowed(scenario)
-    return _prices(links, scenario, _scratch(len(low) + 1), low, high)
+@part
+def _insert(links: Links, scenario: Scenario, search: Search, prices: Floats, slot: int) -> int:
+    """Use an inactive link; prices are brought up to date. The work."""
+    _from_prices(search, prices, len(scenario.used))
+    _, scenario.flow[slot], work = _add(links, scenario, search, links.rows[slot], links.cols[slot], links.rates[slot])
+    _to_prices(search, prices, len(scenario.used))
+    return work
 
 
-@kernel
-def insert(links: Any, scenario: Any, prices: Any, slot: int) -> tuple[float, int]:
-    """Make a link active and use it: what it gains, and the work. Prices are brought up to date."""
-    links, scenario = borrowed(links), borrowed(scenario)
-    rows, cols, rates, active = links[0], links[1], links[2], links[3]
-    search = _scratch(len(prices) + 1)
-    _from_prices(search, prices, len(scenario[1]))
-    gain, carried, work = _add(links, scenario, search, rows[slot], cols[slot], rates[slot])
-    scenario[0][slot] = carried
-    active[slot] = True
-    _to_prices(search, prices, len(scenario[1]))
-    return gain, work
-
-
-@kernel
-def withdraw(links: Any, scenario: Any, prices: Any, slot: int) -> tuple[float, int]:
-    """Do without a link: what that loses, and the work. Prices are brought up to date."""
-    links, scenario = borrowed(links), borrowed(scenario)
-    search = _scratch(len(prices) + 1)
-    _from_prices(search, prices, len(scenario[1]))
-    links[3][slot] = False
-    loss, work = _remove(links, scenario, search, slot)
-    _to_prices(search, prices, len(scenario[1]))
+@part
+def _without(
+    links: Links, state: State, market: Market, search: Search, slot: int, changed: NDArray[np.bool_]
+) -> tuple[float, int]:
+    """Do without a link in all scenarios: what that loses, and the work; ``changed``: where it carried anything."""
+    loss, work, m = 0.0, 0, state.used.shape[1]
+    for s in range(len(changed)):
+        changed[s] = state.flows[s, slot] > 0.0
+        if changed[s]:
+            _from_prices(search, state.low[s], m)
+            lost, more = _remove(links, scenario_of(state, market, s), search, slot)
+            _to_prices(search, state.low[s], m)
+            state.high[s] = state.low[s]
+            loss += market.weights[s] * lost
+            work += more
     return loss, work
 
 
 @part
-def _bounds(market: Any, low: Any, high: Any, candidates: Any, room: Any) -> Floats:
+def _widen(links: Links, state: State, market: Market, search: Search, changed: NDArray[np.bool_]) -> int:
+    """Prices at the ends of their range for scenarios that changed; the work."""
+    work, m = 0, state.used.shape[1]
+    for s in range(len(changed)):
+        if changed[s]:
+            _from_prices(search, state.low[s], m)
+            work += _prices(links, scenario_of(state, market, s), search, state.low[s], state.high[s])[1]
+    return work
+
+
+@kernel
+def price(links: Links, state: State, market: Market, s: int) -> tuple[bool, int]:
+    """The dual prices of a scenario's flow: was it the best one, without a cycle of negative cost, and the work."""
+    links, state, market = borrowed(links), borrowed(state), borrowed(market)
+    search = _scratch(state.low.shape[1] + 1)
+    return _prices(links, scenario_of(state, market, s), search, state.low[s], state.high[s])
+
+
+@kernel
+def build(links: Links, state: State, market: Market, s: int) -> int:
+    """The best flow of a scenario from nothing, link by link, where any prices do that no link gains at; the work."""
+    links, state, market = borrowed(links), borrowed(state), borrowed(market)
+    search, scenario, low, work = _scratch(state.low.shape[1] + 1), scenario_of(state, market, s), state.low[s], 0
+    scenario.flow[:], scenario.used[:], scenario.served[:], low[:] = 0.0, 0.0, 0.0, 0.0
+    links.active[:] = False
+    for slot in range(len(links.active)):
+        work += _insert(links, scenario, search, low, slot)
+        links.active[slot] = True
+    _from_prices(search, low, len(scenario.used))
+    return work + _prices(links, scenario, search, low, state.high[s])[1]
+
+
+@kernel
+def insert(links: Links, state: State, market: Market, slot: int) -> int:
+    """Make a link active and use it in all scenarios, whose ``low`` prices are brought up to date; the work."""
+    links, state, market = borrowed(links), borrowed(state), borrowed(market)
+    search, work = _scratch(state.low.shape[1] + 1), 0
+    links.active[slot] = False
+    for s in range(len(state.flows)):
+        work += _insert(links, scenario_of(state, market, s), search, state.low[s], slot)
+    links.active[slot] = True
+    return work
+
+
+@kernel
+def withdraw(links: Links, state: State, market: Market, slot: int) -> None:
+    """Do without a link in all scenarios, whose ``low`` prices are brought up to date."""
+    links, state, market = borrowed(links), borrowed(state), borrowed(market)
+    links.active[slot] = False
+    _without(links, state, market, _scratch(state.low.shape[1] + 1), slot, np.empty(len(state.flows), np.bool_))
+
+
+@kernel
+def widen(links: Links, state: State, market: Market) -> int:
+    """Prices at the ends of their range from the ``low`` ones, in all scenarios; the work."""
+    links, state, market = borrowed(links), borrowed(state), borrowed(market)
+    return _widen(links, state, market, _scratch(state.low.shape[1] + 1), np.ones(len(state.flows), np.bool_))
+
+
+@part
+def _bounds(market: Market, low: Floats, high: Floats, candidates: Candidates, room: Room) -> Floats:
     """What candidates may gain at most, over all scenarios; nothing where there is no room."""
-    plants, products, rates = candidates
     capacities, demands, weights, _ = market
     m = capacities.shape[1]
-    bounds = np.zeros(len(plants))
-    for c in range(len(plants)):
-        i, j = plants[c], products[c]
-        if room[0][i] > 0 and room[1][j] > 0:
+    bounds = np.zeros(len(candidates.plants))
+    for c in range(len(bounds)):
+        i, j = candidates.plants[c], candidates.products[c]
+        if room.plants[i] > 0 and room.products[j] > 0:
             for s in range(len(weights)):
                 most = weights[s] * min(capacities[s, i], demands[s, j])
-                bounds[c] += _bound(low[s], high[s], i, m + j, rates[c], most)
+                bounds[c] += _bound(low[s], high[s], i, m + j, candidates.rates[c], most)
     return bounds
 
 
 @kernel
-def best_bounds(market: Any, low: Any, high: Any, candidates: Any) -> Floats:
+def best_bounds(market: Market, low: Floats, high: Floats, candidates: Candidates) -> Floats:
     """What candidates may gain at most on top of all links, limits aside."""
-    everywhere = np.ones(market[0].shape[1], np.int64), np.ones(market[1].shape[1], np.int64)
+    m, n = market.capacities.shape[1], market.demands.shape[1]
+    everywhere = Room(np.ones(m, np.int64), np.ones(n, np.int64))
     return _bounds(borrowed(market), low, high, borrowed(candidates), everywhere)
 
 
-@kernel
-def best_entry(
-    links: Any, state: Any, market: Any, slot: int, candidates: Any, room: Any, least: float, allowance: int
-) -> tuple[int, int]:
-    """The best link to build instead of the one at ``slot``, or on top of all for a negative one.
+@part
+def _try(
+    links: Links,
+    state: State,
+    market: Market,
+    search: Search,
+    trial: Scenario,
+    link: tuple[int, int, float],
+    bound: float,
+    least: float,
+) -> tuple[bool, int]:
+    """Does a link, which gains no more than the bound, gain more than the least? And the work. ``trial`` is scratch."""
+    i, j, rate = link
+    m, n = len(trial.used), len(trial.served)
+    reach, work = bound, 0
+    for s in range(len(market.weights)):
+        low, high = state.low[s], state.high[s]
+        most = market.weights[s] * min(market.capacities[s, i], market.demands[s, j])
+        hope = _bound(low, high, i, m + j, rate, most)
+        if hope > 0.0:
+            trial.flow[:], trial.used[:], trial.served[:] = state.flows[s], state.used[s], state.served[s]
+            nearer = low[i] + low[m + j] >= high[i] + high[m + j]
+            _from_prices(search, low if nearer else high, m)
+            scenario = Scenario(
+                trial.flow, trial.used, trial.served, market.capacities[s], market.demands[s], market.tiny[s]
+            )
+            gained, _, more = _add(links, scenario, search, i, j, rate)
+            work += more + (m + n) // 4
+            reach += market.weights[s] * gained - hope
+            if reach <= least:
+                return False, work
+    return reach > least, work
 
-    Candidates are tried in order of their bounds, so that most are never tried.
+
+@part
+def _first_better(
+    links: Links,
+    state: State,
+    market: Market,
+    search: Search,
+    candidates: Candidates,
+    bounds: Floats,
+    least: float,
+    allowance: int,
+) -> tuple[int, int]:
+    """The first of the candidates, in order of their bounds, that gains more than the least, or -1; and the work."""
+    state, search = borrowed(state), borrowed(search)
+    flow, used, served = state.flows[0].copy(), state.used[0].copy(), state.served[0].copy()
+    trial = Scenario(flow, used, served, market.capacities[0], market.demands[0], market.tiny[0])
+    work = 0
+    for c in np.argsort(-bounds):
+        if bounds[c] <= least or work > allowance:
+            break
+        link = candidates.plants[c], candidates.products[c], candidates.rates[c]
+        better, more = _try(links, state, market, search, trial, link, bounds[c], least)
+        work += more
+        if better:
+            return c, work
+    return -1, work
+
+
+@kernel
+def better_entry(
+    links: Links,
+    state: State,
+    market: Market,
+    slot: int,
+    candidates: Candidates,
+    room: Room,
+    least: float,
+    allowance: int,
+) -> tuple[int, int]:
+    """A link to build instead of the one at ``slot``, or on top of all for a negative one.
+
+    Candidates are tried in order of their bounds, and the first that earns more is it, so that most are never tried.
 
     Returns
     -------
     place, work
         The place among the candidates, -1 if none earns ``least`` more than the links do now.
     """
-    links, state, market, candidates = borrowed(links), borrowed(state), borrowed(market), borrowed(candidates)
-    plants, products, rates = candidates
-    capacities, demands, weights, tiny = market
-    flows, used, served = state[0].copy(), state[1].copy(), state[2].copy()
-    low, high = state[3].copy(), state[4].copy()
-    z, m, n = len(flows), used.shape[1], served.shape[1]
-    search = _scratch(m + n + 1)
-    room_rows, room_cols = room[0].copy(), room[1].copy()
-    loss, work = 0.0, (flows.size + 3 * (used.size + served.size)) // 4
-    changed = np.zeros(z, np.bool_)
+    links, market, candidates = borrowed(links), borrowed(market), borrowed(candidates)
+    state = State(state.flows.copy(), state.used.copy(), state.served.copy(), state.low.copy(), state.high.copy())
+    room = Room(room.plants.copy(), room.products.copy())
+    search = _scratch(state.low.shape[1] + 1)
+    changed = np.zeros(len(state.flows), np.bool_)
+    look = len(changed) * len(candidates.plants) // 4
+    work = (state.flows.size + 3 * (state.used.size + state.served.size)) // 4 + look
     if slot >= 0:
-        links[3][slot] = False
-        room_rows[links[0][slot]] += 1
-        room_cols[links[1][slot]] += 1
-        for s in range(z):
-            changed[s] = flows[s, slot] > 0.0
-            if changed[s]:
-                _from_prices(search, low[s], m)
-                scenario = (flows[s], used[s], served[s], capacities[s], demands[s], tiny[s])
-                lost, more = _remove(links, scenario, search, slot)
-                _to_prices(search, low[s], m)
-                high[s] = low[s]
-                loss += weights[s] * lost
-                work += more
-    best, gain = -1, loss + least
-    bounds = _bounds(market, low, high, candidates, (room_rows, room_cols))
-    work += z * len(plants) // 4
-    if bounds.max() > gain and changed.any():  # the prices at the ends of their range say more
-        for s in range(z):
-            if changed[s]:
-                _from_prices(search, low[s], m)
-                scenario = (flows[s], used[s], served[s], capacities[s], demands[s], tiny[s])
-                work += _prices(links, scenario, search, low[s], high[s])[1]
-        bounds = _bounds(market, low, high, candidates, (room_rows, room_cols))
-        work += z * len(plants) // 4
-    flow_trial, used_trial, served_trial = np.empty(flows.shape[1]), np.empty(m), np.empty(n)
-    for c in np.argsort(-bounds):
-        if bounds[c] <= gain or work > allowance:
-            break
-        i, j = plants[c], products[c]
-        reach = bounds[c]
-        for s in range(z):
-            most = weights[s] * min(capacities[s, i], demands[s, j])
-            bound = _bound(low[s], high[s], i, m + j, rates[c], most)
-            if bound > 0.0:
-                flow_trial[:], used_trial[:], served_trial[:] = flows[s], used[s], served[s]
-                trial = (flow_trial, used_trial, served_trial, capacities[s], demands[s], tiny[s])
-                nearer = low[s, i] + low[s, m + j] >= high[s, i] + high[s, m + j]
-                _from_prices(search, low[s] if nearer else high[s], m)
-                gained, _, more = _add(links, trial, search, i, j, rates[c])
-                work += more + (m + n) // 4
-                reach += weights[s] * gained - bound
-                if reach <= gain:
-                    break
-        if reach > gain:
-            best, gain = c, reach
-            break
+        links.active[slot] = False
+        room.plants[links.rows[slot]] += 1
+        room.products[links.cols[slot]] += 1
+        lost, more = _without(links, state, market, search, slot, changed)
+        least += lost
+        work += more
+    bounds = _bounds(market, state.low, state.high, candidates, room)
+    if bounds.max() > least and changed.any():  # the prices at the ends of their range say more
+        work += _widen(links, state, market, search, changed) + look
+        bounds = _bounds(market, state.low, state.high, candidates, room)
+    place, more = _first_better(links, state, market, search, candidates, bounds, least, allowance - work)
     if slot >= 0:
-        links[3][slot] = True
-    return best, work
+        links.active[slot] = True
+    return place, work + more
 
 
 @kernel
-def gains(links: Any, state: Any, market: Any, slots: Any) -> Floats:
-    """What each of some inactive links would gain over all scenarios."""
+def gains(links: Links, state: State, market: Market, slots: Ints) -> Floats:
+    """What each of some inactive links would gain over all scenarios, whose ``low`` prices are dual ones."""
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
-    flows, used, served, prices = state
-    capacities, demands, weights, tiny = market
-    m, found = used.shape[1], np.zeros(len(slots))
-    flow, sent, received = np.empty(flows.shape[1]), np.empty(m), np.empty(served.shape[1])
-    search = _scratch(m + served.shape[1] + 1)
+    m, n, prices = state.used.shape[1], state.served.shape[1], state.low
+    flow, used, served = np.empty(state.flows.shape[1]), np.empty(m), np.empty(n)
+    search, found = _scratch(m + n + 1), np.zeros(len(slots))
     for c in range(len(slots)):
-        i, j, rate = links[0][slots[c]], links[1][slots[c]], links[2][slots[c]]
-        for s in range(len(weights)):
+        i, j, rate = links.rows[slots[c]], links.cols[slots[c]], links.rates[slots[c]]
+        for s in range(len(market.weights)):
             if rate - prices[s, i] - prices[s, m + j] > NEAR:
-                flow[:], sent[:], received[:] = flows[s], used[s], served[s]
+                flow[:], used[:], served[:] = state.flows[s], state.used[s], state.served[s]
                 _from_prices(search, prices[s], m)
-                scenario = (flow, sent, received, capacities[s], demands[s], tiny[s])
-                found[c] += weights[s] * _add(links, scenario, search, i, j, rate)[0]
+                scenario = Scenario(flow, used, served, market.capacities[s], market.demands[s], market.tiny[s])
+                found[c] += market.weights[s] * _add(links, scenario, search, i, j, rate)[0]
     return found
