@@ -243,14 +243,12 @@ def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) ->
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
         outcome = outcome._replace(status=Status.EMPTY)
-    restrict: Any = partial(_restricted, provers, weights)
-    path: Any = outcome.record.path(outcome.start, restrict)  # of shared results, which the record knows nothing of
     return SharedResult(
         np.stack([outcome.rows, outcome.cols], axis=1),
         outcome.mass,
         weights,
         outcome.status,
-        path,
+        outcome.record.path(outcome.start, partial(_restricted, provers, weights)),
         {"steps": len(outcome.record), "scenarios": len(provers)},
         provers,
     )

@@ -37,7 +37,7 @@ def test_with_delta_kernels_it_is_the_best_matching(seed):
 def test_forbidden_pairs_are_in_no_matching():
     """However little they would cost otherwise."""
     C = np.array([[0.0, np.inf], [np.inf, np.inf]])
-    assert matching.best_alone(st.Problem.from_matrices(C, unbalanced=5.0)) == [(0, 0)]
+    assert matching.best_alone([st.Problem.from_matrices(C, unbalanced=5.0)], [1.0]) == [(0, 0)]
 
 
 @pytest.mark.parametrize("budget", [3, st.PerRow(1), ONE & st.Uniform(2), ONE & st.Partition(np.zeros((3, 3), int), 2)])

@@ -6,7 +6,7 @@ pair comes next, a matroid which pairs may, an inner solver what the masses are.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,12 @@ from .._checks import Floats
 from ..inner.solvers import EXACT, ActiveSet, InnerSolver, Solution
 from ..matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of
 from ..problem import Quadratic
-from ..result import Path, Result, Status
+from ..result import Path, Status
 from .state import PATIENCE
 
 Ints = NDArray[np.int64]
 BLOCK = 256  # rows of the gradient that exist at one time
+_Plan = TypeVar("_Plan")
 
 
 class Step(NamedTuple):
@@ -75,7 +76,7 @@ class Record:
         nothing = (empty, np.zeros(0), np.zeros(0, np.int64), empty, np.zeros(0, np.int64))
         return [np.concatenate(part) for part in zip(nothing, *self._parts, strict=True)]
 
-    def path(self, start: tuple[Pair, ...], restrict: Callable[[Ints, Ints, int], Result]) -> Path:
+    def path(self, start: tuple[Pair, ...], restrict: Callable[[Ints, Ints, int], _Plan]) -> Path[_Plan]:
         """The steps as a result shows them."""
         pairs, objective, entries, gone, gone_until = self._concatenated()
         return Path(pairs, objective, entries, gone, gone_until, start, restrict)

@@ -4,8 +4,11 @@ Alone, a link with the negative gradient :math:`W` at the empty plan gains :math
 of the Hessian. With delta kernels links of a matching do not touch each other's gain, and this is the optimum.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from .._checks import Floats
 from ..matroids import Limits, Pair
 from ..problem import Problem
 
@@ -19,13 +22,15 @@ def is_one_to_one(limits: Limits) -> bool:
     return one and limits.total >= min(m, n) and not len(limits.labels) and m * n <= PAIRS_UP_TO
 
 
-def best_alone(problem: Problem) -> list[Pair]:
-    """The matching with the largest sum of gains."""
+def best_alone(problems: Sequence[Problem], weights: Sequence[float] | Floats) -> list[Pair]:
+    """The matching with the largest sum of what its links gain in all problems, each with its weight."""
     from scipy.optimize import linear_sum_assignment  # takes longer to import than most matchings do
 
-    weight_a, weight_b = problem.unbalanced
-    curvature = 2.0 * weight_a * problem.gram_a.diagonal[:, None] + 2.0 * weight_b * problem.gram_b.diagonal
-    pull = np.maximum(-problem.gradient_rows(problem.base, 0, problem.shape[0]), 0.0)
-    gain = pull**2 / (curvature + problem.reg)
+    gain = np.zeros(problems[0].shape)
+    for problem, weight in zip(problems, weights, strict=True):
+        weight_a, weight_b = problem.unbalanced
+        curvature = 2.0 * weight_a * problem.gram_a.diagonal[:, None] + 2.0 * weight_b * problem.gram_b.diagonal
+        pull = np.maximum(-problem.gradient_rows(problem.base, 0, len(gain)), 0.0)
+        gain += weight * np.divide(pull**2, curvature + problem.reg, out=np.zeros_like(pull), where=pull > 0.0)
     rows, cols = linear_sum_assignment(gain, maximize=True)
     return [(int(i), int(j)) for i, j in zip(rows, cols, strict=True) if gain[i, j] > 0.0]

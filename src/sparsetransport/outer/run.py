@@ -47,7 +47,7 @@ def run(
     if not polish or engine.stopped or not matching.is_one_to_one(limits):
         return outcome
     other = Engine(problem, limits, tol=tol)
-    other.seed(matching.best_alone(problem))
+    other.seed(matching.best_alone([problem], [1.0]))
     other.grow()
     other.polish(thorough=thorough)
     return better(problem, outcome, other.outcome())

@@ -426,26 +426,12 @@ def run(
     one_to_one = options.get("matroid") is None and matching.is_one_to_one(limits)
     if not polish or outcome.status is Status.STOPPED or not one_to_one:
         return outcome
-    other, objective = found(best_alone(problems, weights), None)
+    other, objective = found(matching.best_alone(problems, weights), None)
     if not objective < reached - 1e-12 * abs(reached):
         return outcome
     before, after = (Outcome(*each, True) for each in (outcome, other))
     outcome.record.jump(before, after, objective)
     return other._replace(start=outcome.start, record=outcome.record)
-
-
-def best_alone(problems: Sequence[Problem], weights: Floats) -> list[Pair]:
-    """The matching with the largest sum of what its links gain in all scenarios if every one stood alone."""
-    from scipy.optimize import linear_sum_assignment  # takes longer to import than most matchings do
-
-    gain = np.zeros(problems[0].shape)
-    for problem, weight in zip(problems, weights, strict=True):
-        weight_a, weight_b = problem.unbalanced
-        curvature = 2.0 * weight_a * problem.gram_a.diagonal[:, None] + 2.0 * weight_b * problem.gram_b.diagonal
-        pull = np.maximum(-problem.gradient_rows(problem.base, 0, len(gain)), 0.0)
-        gain += weight * np.divide(pull**2, curvature + problem.reg, out=np.zeros_like(pull), where=pull > 0.0)
-    rows, cols = linear_sum_assignment(gain, maximize=True)
-    return [(int(i), int(j)) for i, j in zip(rows, cols, strict=True) if gain[i, j] > 0.0]
 
 
 def workers(n_jobs: int | None) -> int:
