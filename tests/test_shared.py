@@ -238,9 +238,10 @@ def test_lazy_and_dense_problems_agree():
     """Scenarios share the columns of a lazy Gram matrix, and there are more of them than there is room at first."""
     rng = np.random.default_rng(0)
     x, y, demands = rng.normal(size=(150, 2)), rng.normal(size=(140, 2)), rng.random((3, 140))
+    supply = np.full(150, 1.0 / 150)
     results = []
     for lazy in (False, True):
-        first = st.Problem.from_points(x, y, None, demands[0], kernels=st.RBF(0.01), unbalanced=50.0, lazy=lazy)
+        first = st.Problem.from_points(x, y, supply, demands[0], kernels=st.RBF(0.01), unbalanced=50.0, lazy=lazy)
         results.append(st.solve_shared([replace(first, b=b) for b in demands], 120, polish=False))
     dense, lazy = results
     assert dense.links.tolist() == lazy.links.tolist()

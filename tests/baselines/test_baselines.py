@@ -284,7 +284,7 @@ def test_without_pot_one_sentence_says_how_to_get_it(name, monkeypatch):
 
     problem = make()
     monkeypatch.setattr(builtins, "__import__", no_pot)
-    with pytest.raises(ImportError, match=r"pip install sparsetransport\[pot\]"):
+    with pytest.raises(ImportError, match=r"pip install 'sparsetransport\[pot\]'"):
         EVERY[name](problem)
 
 
