@@ -183,7 +183,40 @@ def test_complex_costs_are_refused():
         sparse_transport(jnp.ones((2, 2)), jnp.array([True, False]))
 
 
+def test_bool_costs_and_options_that_cannot_be_compared_are_refused():
+    with pytest.raises(TypeError, match="C must hold real numbers, got dtype bool"):
+        sparse_transport(jnp.ones((2, 2), bool))
+    with pytest.raises(TypeError, match="budget and options must be hashable"):
+        sparse_transport(jnp.ones((2, 2)), rng=[1, 2])
+
+
+def test_single_precision_loses_nothing_of_what_the_marginals_miss():
+    """At a large weight the plan in single precision does not tell what is missing."""
+    rounded = [np.random.default_rng(0).random((30, 20)), np.full(30, 1.0 / 30), np.full(20, 1.0 / 20)]
+    costs, a, b = (array.astype(np.float32) for array in rounded)
+    weight = 1000.0 * st.Problem.from_matrices(costs).unbalanced[0]
+
+    def gradient(dtype):
+        cost, first, second = (jnp.asarray(array, dtype) for array in (costs, a, b))
+        return jax.grad(lambda a: sparse_transport(cost, a, second, unbalanced=weight, budget=60).value)(first)
+
+    np.testing.assert_allclose(gradient(jnp.float32), gradient(jnp.float64), rtol=1e-5)
+
+
+def test_a_gradient_that_is_no_number_stays_one():
+    gradient = jax.grad(lambda C: (sparse_transport(C, **HOW).plan * jnp.nan).sum())(_inputs()[0])
+    assert bool(jnp.isnan(gradient).any())
+
+
+def test_random_methods_are_the_same_whenever_they_are_called():
+    C = _inputs()[0]
+    plans = [sparse_transport(C, method="stochastic", unbalanced=5.0, budget=4).plan for _ in range(2)]
+    np.testing.assert_array_equal(*plans)
+
+
 def test_an_error_inside_a_batch_names_the_problem():
     costs = jnp.ones((3, 2, 2)).at[1, 0, 1].set(jnp.nan)
+    with pytest.raises(Exception, match=r"ValueError: C must be finite or \+inf, got nan at \(0, 1\)"):
+        sparse_transport(costs[1], budget=1).value.block_until_ready()
     with pytest.raises(Exception, match=r"problem 1 of the batch: C must be finite or \+inf, got nan at \(0, 1\)"):
         jax.vmap(lambda C: sparse_transport(C, budget=1).value)(costs).block_until_ready()

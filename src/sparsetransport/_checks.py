@@ -109,7 +109,7 @@ def masses(name: str, value: Any, size: int) -> Floats:
 
 def labels(table: Any, axis: str) -> Any:
     """The labels of the "index" or the "columns" of a table of pandas; None of anything else."""
-    return getattr(table, axis) if hasattr(table, "iloc") else None
+    return getattr(table, axis, None) if hasattr(table, "iloc") else None
 
 
 def require_order(what: str, first: Any, second: Any) -> None:

@@ -347,8 +347,9 @@ def _other_plans(prover: Prover, options: Options, proof: Certificate) -> Iterat
             engine.polish(thorough=True)
             yield engine.outcome()
     elif options.matroid is not None and prover.full.rows.size <= _REVERSE_UP_TO:
-        begun = maximise(prover.problem, options.matroid, OMP(), tol=prover.tol, start=_largest_first(prover.full))
-        yield exchange(prover.problem, options.matroid, begun, prover.tol, options.callback)
+        problem, matroid, tol, told = prover.problem, options.matroid, prover.tol, options.callback
+        begun = maximise(problem, matroid, OMP(), tol=tol, start=_largest_first(prover.full), callback=told)
+        yield begun if begun.status is Status.STOPPED else exchange(problem, matroid, begun, tol, told)
 
 
 def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate) -> Iterator[Engine]:

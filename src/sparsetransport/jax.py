@@ -17,6 +17,7 @@ except ImportError:
     raise ImportError("sparsetransport.jax needs JAX: pip install 'sparsetransport[jax]'") from None
 
 from . import _checks
+from .api import solve_problem
 from .batch import solve_batch
 from .geometry.kernels import Delta
 from .matroids import Matroid
@@ -77,7 +78,8 @@ def sparse_transport(
     budget : int, Matroid or None
         As in ``solve``.
     **options
-        ``method``, ``gap_tol`` and everything else as in ``solve``, but for ``start`` and ``callback``.
+        ``method``, ``gap_tol`` and everything else as in ``solve``, but for ``start`` and ``callback``. They must be
+        hashable; ``rng`` is a seed, 0 by default.
 
     Returns
     -------
@@ -97,11 +99,12 @@ def sparse_transport(
     >>> bool((gradient == sparse_transport(C, unbalanced=10.0, reg=0.1, budget=st.PerColumn(1)).plan).all())
     True
     """
-    for name in {"start", "callback"} & options.keys():
+    for name in sorted({"start", "callback"} & options.keys()):
         raise TypeError(f"{name} cannot be given here: a compiled call keeps nothing between two solves")
     if isinstance(options.get("rng"), np.random.Generator):
         raise TypeError("rng must be a seed: a compiled call gives the same plan whenever it sees the same costs")
     Options.checked(budget=budget, **options)
+    options.setdefault("rng", 0)
     weights = weights_of(unbalanced)
     _checks.number("reg", reg, positive=False)
     if jnp.ndim(C) != 2:
@@ -109,14 +112,16 @@ def sparse_transport(
     m, n = jnp.shape(C)
     if m * n == 0:
         raise ValueError(f"C must not be empty, got shape {(m, n)}")
-    costs = jnp.asarray(C)
-    dtype = jnp.promote_types(costs.dtype, jnp.float32)
-    if not jnp.issubdtype(dtype, jnp.floating):
-        raise TypeError(f"C must hold real numbers, got dtype {costs.dtype}")
+    dtype = jnp.promote_types(jnp.asarray(C).dtype, jnp.float32)
+    how = _How(budget, "auto" if weights is None else weights, float(reg), tuple(sorted(options.items())))
+    try:
+        hash(how)
+    except TypeError as error:
+        raise TypeError(f"budget and options must be hashable, so that JAX compiles a call once: {error}") from None
     first, second = kernels if isinstance(kernels, list | tuple) and len(kernels) == 2 else (kernels, kernels)
-    plan, value, _ = _transport(
-        _How(budget, "auto" if weights is None else weights, float(reg), tuple(sorted(options.items()))),
-        costs.astype(dtype),
+    plan, value, *_ = _transport(
+        how,
+        _array("C", C, (m, n), dtype),
         jnp.full(m, 1.0 / m, dtype) if a is None else _array("a", a, (m,), dtype),
         jnp.full(n, 1.0 / n, dtype) if b is None else _array("b", b, (n,), dtype),
         None if first is None or isinstance(first, Delta) else _array("kernels[0]", first, (m, m), dtype),
@@ -145,27 +150,29 @@ def _like(shape: tuple[int, ...], array: jax.Array) -> Any:
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _transport(
     how: _How, C: jax.Array, a: jax.Array, b: jax.Array, gram_a: jax.Array | None, gram_b: jax.Array | None
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The plan, its value, and the two λ, for the backward pass."""
-    shapes = [_like(shape, C) for shape in (C.shape, (), (2,))]
-    plan, value, weights = jax.pure_callback(_solver(how), shapes, C, a, b, gram_a, gram_b, vmap_method="expand_dims")
-    return plan, value, weights
+) -> tuple[jax.Array, ...]:
+    """The plan, its value, the two λ, and what the marginals miss, which in single precision the plan does not tell."""
+    shapes = [_like(shape, C) for shape in (C.shape, (), (2,), a.shape, b.shape)]
+    inputs = C, a, b, gram_a, gram_b
+    return tuple(jax.pure_callback(_solver(how), shapes, *inputs, vmap_method="expand_dims"))
 
 
 def _forward(how: _How, *inputs: Any) -> Any:
     """Through the differentiable function itself, so that the plan that the backward pass uses has a derivative."""
-    plan, value, weights = _transport(how, *inputs)
-    return (plan, value, weights), (inputs, plan, weights)
+    outputs = _transport(how, *inputs)
+    plan, _, *rest = outputs
+    return outputs, (inputs, plan, *rest)
 
 
 def _backward(how: _How, saved: Any, gradients: Any) -> Any:
     """Of the plan, by a step on its entries; of the value, with the plan held fixed."""
-    (_, a, b, gram_a, gram_b), plan, weights = saved
-    to_plan, to_value, _ = gradients
+    (_, _, _, gram_a, gram_b), plan, weights, missed_a, missed_b = saved
+    to_plan, to_value, _, to_missed_a, to_missed_b = gradients
+    to_plan = to_plan + to_missed_a[:, None] + to_missed_b
     step = _step(how.reg, plan, weights, to_plan, gram_a, gram_b)
-    side_a = _of_side(gram_a, weights[0], plan.sum(1) - a, step.sum(1), to_value)
-    side_b = _of_side(gram_b, weights[1], plan.sum(0) - b, step.sum(0), to_value)
-    return to_value * plan + step, side_a[0], side_b[0], side_a[1], side_b[1]
+    to_a, to_gram_a = _of_side(gram_a, weights[0], missed_a, step.sum(1), to_value)
+    to_b, to_gram_b = _of_side(gram_b, weights[1], missed_b, step.sum(0), to_value)
+    return to_value * plan + step, to_a - to_missed_a, to_b - to_missed_b, to_gram_a, to_gram_b
 
 
 def _of_side(
@@ -241,13 +248,20 @@ def _solve(how: _How, *inputs: Any) -> Any:
         _problem(how, at, costs[at], a[at], b[at], [Delta() if gram is None else gram[at] for gram in (gram_a, gram_b)])
         for at in places
     ]
-    results = solve_batch(problems, budget=how.budget, **dict(how.options))
-    plan = np.zeros(costs.shape, costs.dtype)
-    value, weights = np.zeros(lead, costs.dtype), np.zeros((*lead, 2), costs.dtype)
+    options: Any = dict(how.options)
+    results = (
+        solve_batch(problems, budget=how.budget, **options)
+        if lead
+        else [solve_problem(problems[0], budget=how.budget, **options)]
+    )
+    plan, value, weights, missed_a, missed_b = (
+        np.zeros(lead + shape, costs.dtype) for shape in (costs.shape[-2:], (), (2,), a.shape[-1:], b.shape[-1:])
+    )
     for at, problem, result in zip(places, problems, results, strict=True):
         plan[at][result.rows, result.cols] = result.mass
         value[at], weights[at] = result.value, problem.unbalanced
-    return plan, value, weights
+        missed_a[at], missed_b[at] = result.marginal_a - problem.a, result.marginal_b - problem.b
+    return plan, value, weights, missed_a, missed_b
 
 
 def _problem(how: _How, at: tuple[int, ...], cost: Any, a: Any, b: Any, kernels: Any) -> Problem:
@@ -266,7 +280,9 @@ def _steps(reg: float, *inputs: Any) -> Any:
     for at in np.ndindex(lead):
         rows, cols = np.nonzero(plan[at])
         right = gradient[at][rows, cols].astype(np.float64)
-        if right.any():
+        if not np.isfinite(right).all():
+            result[at][rows, cols] = np.nan
+        elif right.any():
             hessian = reg * np.eye(len(rows))
             for gram, line, weight in ((gram_a, rows, weights[at][0]), (gram_b, cols, weights[at][1])):
                 block = line[:, None] == line if gram is None else gram[at][np.ix_(line, line)]

@@ -30,19 +30,24 @@ Budget = SupportsIndex | Matroid | None
 """At most so many entries, or any other budget, or none."""
 
 
-class SolveOptions(TypedDict, total=False):
-    """The options of `solve` beside the problem and the budget, for type checkers."""
+class CommonOptions(TypedDict, total=False):
+    """What is said of one problem as of many, beside the problems and the budget, for type checkers."""
 
     method: str | Rule
     inner: str
     reclaim: bool
     polish: bool | None
     gap_tol: float | None
-    start: Any
-    callback: Callback | None
     rng: Any
     tol: float | None
     max_iter: int | None
+
+
+class SolveOptions(CommonOptions, total=False):
+    """The options of `solve` beside the problem and the budget."""
+
+    start: Any
+    callback: Callback | None
 
 
 class Start(NamedTuple):

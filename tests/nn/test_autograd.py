@@ -528,3 +528,14 @@ def test_weights_that_need_a_gradient_are_refused(name):
 def test_empty_points_are_refused_by_name(x, y):
     with pytest.raises(ValueError, match="x must not be empty, got shape"):
         nn.SparseTransportLoss()(torch.zeros(x), torch.zeros(y))
+
+
+def test_options_of_a_batch_are_those_of_a_problem():
+    """However many problems a thread gets: None is the default, and what is no option of `solve` is none here."""
+    costs = torch.rand(5, 3, 4)
+    assert nn.sparse_transport(costs, budget=2, callback=None, start=None).plan.shape == (5, 3, 4)
+    for options in ({"n_jobs": 2}, {"progress": True}):
+        with pytest.raises(TypeError, match="there is no option"):
+            nn.sparse_transport(costs, **options)
+    with pytest.raises(TypeError, match="budget must be"):
+        nn.sparse_transport(costs, budget=min)

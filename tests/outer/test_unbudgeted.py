@@ -125,3 +125,17 @@ def test_a_start_with_more_entries_is_kept(short, monkeypatch):
     again = case.solve(budget=20, start=start)
     assert again.value <= start.value * (1.0 + 1e-12)
     assert again.path.start == tuple(zip(start.rows.tolist(), start.cols.tolist(), strict=True))
+
+
+def test_what_is_not_used_of_the_room_to_grow_is_given_back(short, monkeypatch):
+    """Groups that fill up first leave room in the whole plan, and the polish may use it."""
+    case = instance(3, 14, 11, "rbf", 5.0, (5.0, 5.0))
+    labels = np.zeros(case.shape, int)
+    labels[:, 3:] = 1
+    budget = st.Laminar(st.Partition(labels, [2, 5]), st.Uniform(100))
+    monkeypatch.setattr(run, "GROWN_UP_TO", (6, 0))
+    monkeypatch.setattr(unbudgeted, "effort", lambda _: 0.0)
+    tried = case.solve(budget=budget)
+    monkeypatch.setattr(unbudgeted, "effort", lambda _: np.inf)
+    assert support(tried) == support(case.solve(budget=budget))
+    assert tried.rows.size == 7

@@ -11,7 +11,7 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from .. import _checks
-from ..options import Options, SolveOptions
+from ..options import CommonOptions, Options
 from ..problem import Problem, weights_of
 from ..result import Result
 from .chunk import Budgets, ProblemError, Stop, Task, solve_chunk
@@ -26,7 +26,7 @@ Run = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Maps a function over chunks: results in order, each as soon as it is ready, with a few chunks read ahead."""
 
 
-class BatchOptions(SolveOptions, total=False):
+class BatchOptions(CommonOptions, total=False):
     """What `solve_batch` and `solve_stream` take, for type checkers."""
 
     budget: Budgets
@@ -55,7 +55,7 @@ def solve_batch(
     n_jobs: int | None = None,
     progress: bool = False,
     on_error: str = "raise",
-    **options: Unpack[SolveOptions],
+    **options: Unpack[CommonOptions],
 ) -> list[Any]:
     """Solve many problems, of one size or of many: a list of the same results, in order, as `solve` gives one by one.
 
@@ -126,7 +126,7 @@ def solve_stream(
     n_jobs: int | None = None,
     progress: bool = False,
     on_error: str = "raise",
-    **options: Unpack[SolveOptions],
+    **options: Unpack[CommonOptions],
 ) -> Iterator[Any]:
     """Solve problems as they come, and give the results in order as they are ready.
 
@@ -143,9 +143,9 @@ def solve_stream(
     2
     """
     _checks.choice("on_error", on_error, {"raise": None, "record": None})
-    for name in {"start", "callback"} & options.keys():
+    for name in sorted({"start", "callback"} & options.keys()):
         raise TypeError(f"{name} belongs to one problem, not to a batch")
-    for name in {"a", "b"} & options.keys():
+    for name in sorted({"a", "b"} & options.keys()):
         raise TypeError(f"{name} goes with its costs: a problem is a tuple (C, a, b), and zip(C, a, b) makes them")
     _checks.flag("progress", progress)
     if isinstance(options.get("rng"), np.random.Generator):

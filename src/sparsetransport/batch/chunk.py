@@ -17,7 +17,7 @@ from ..api import solve_checked
 from ..assemble import SMALL_RESIDUAL
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
-from ..geometry.matrices import Cost, may_stand_apart
+from ..geometry.matrices import Cost
 from ..matroids import Limits, limits_of
 from ..options import Budget, Options
 from ..outer import batch
@@ -220,8 +220,8 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
         else:
             flat = _Flat.of(group)
             fine = flat.seen.sound & flat.usual
-            if task.geometry["unbalanced"] == "auto":  # alone there will be a warning of costs that stand apart
-                fine &= flat.common >= flat.seen.mean
+            if weights_of(task.geometry["unbalanced"]) is None:  # alone there will be a warning
+                fine &= ~flat.apart
             if not fine.all():  # rare: leave these out, and look again
                 left = [ready for ready, good in zip(group, fine.tolist(), strict=True) if not good]
                 group = [ready for ready, good in zip(group, fine.tolist(), strict=True) if good]
@@ -276,6 +276,7 @@ class _Flat(NamedTuple):
     mass: Floats
     seen: batch.Look
     common: Floats
+    apart: NDArray[np.bool_]  # is the largest cost far above all others?
     usual: NDArray[np.bool_]  # alone there will be a warning where the total of a side is not
 
     @classmethod
@@ -291,14 +292,15 @@ class _Flat(NamedTuple):
             sides.append(_uniform(n) if b is None else np.asarray(b, np.float64))
         mass = np.concatenate(sides)
         seen = batch.look(shape, cost, mass)
-        common = seen.mean.copy()
-        for k in np.flatnonzero(seen.sound & may_stand_apart(seen.lowest, seen.mean)).tolist():
-            common[k] = Cost.of_matrix(sources[k][0]).common
+        common, apart = seen.mean.copy(), np.zeros(len(sources), bool)
+        for k in np.flatnonzero(seen.sound & seen.apart).tolist():
+            costs = Cost.of_matrix(sources[k][0])
+            common[k], apart[k] = costs.common, costs.common < costs.mean
         usual = [
             (a is None) == (b is None) or bool(is_usual(sides[2 * k + (a is None)].sum()))
             for k, (_, a, b) in enumerate(sources)
         ]
-        return cls(shape, cost, sides, mass, seen, common, np.array(usual))
+        return cls(shape, cost, sides, mass, seen, common, apart, np.array(usual))
 
 
 def _pack_matrices(

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = 256
 COPIED_UP_TO = 1 << 26  # bytes of a cost matrix
-_FAR, _SAMPLE = 1e-4, 4096
+FAR, _SAMPLE = 1e-4, 4096  # what is below this share of a cost is far below it; costs that are looked at
 _STRICT = 1e-8  # of the largest entry: how far off a Gram matrix in double precision may be
 SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
@@ -112,19 +112,14 @@ class Cost:
     @cached_property
     def common(self) -> float:
         """The mean; without the largest cost if all others of a sample are far below it and it stands for something."""
-        if not may_stand_apart(self.lowest, self.mean):
+        if self.lowest > FAR * self.mean:
             return self.mean
         drawn = np.arange(pairs) if (pairs := int(np.prod(self.shape))) <= _SAMPLE else _drawn(pairs)
         costs = np.abs(self.entries(drawn // self.shape[1], drawn % self.shape[1]))
         costs = costs[np.isfinite(costs)]
         rest = costs[costs < costs.max(initial=0.0)]
-        is_apart = 0.0 < rest.max(initial=0.0) < _FAR * costs.max(initial=0.0)
+        is_apart = 0.0 < rest.max(initial=0.0) < FAR * costs.max(initial=0.0)
         return float(rest.mean()) if is_apart else self.mean
-
-
-def may_stand_apart(lowest: Any, mean: Any) -> Any:
-    """Could the largest cost be far above all others?"""
-    return lowest <= _FAR * mean
 
 
 def _drawn(pairs: int) -> Ints:

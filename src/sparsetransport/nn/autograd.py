@@ -1,6 +1,5 @@
 """Plans and values through which gradients flow."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +15,8 @@ from ..batch import solve_batch
 from ..geometry.kernels import Delta
 from ..geometry.matrices import Gram, gram_rounding
 from ..matroids import Matroid
+from ..options import Options
+from ..outer.shared_support import cores
 from ..problem import Problem, weights_of
 from ..result import Result
 from .geometry import require_tensor
@@ -113,6 +114,7 @@ def solve_tensors(
     require_fixed(unbalanced=options["unbalanced"], reg=options["reg"])
     sides = _Sides.of(C, a, b, kernels)
     given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
+    Options.checked(**options | {"start": None if isinstance(start, list) and is_results(start) else start})
     weights_of(given["unbalanced"])
     _checks.number("reg", given["reg"], positive=False)
     if isinstance(options.get("rng"), np.random.Generator) and C.ndim > 2:
@@ -121,7 +123,7 @@ def solve_tensors(
     many = len(parts)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
     batch = _Batch(tuple(C.shape[:-2]), parts, starts, given, options)
-    step = -(-many // min(_THREADS, os.cpu_count() or 1))
+    step = -(-many // min(_THREADS, cores()))
     shares = [range(first, min(first + step, many)) for first in range(0, many, step)]
     if len(shares) == 1:
         solved = batch.solve(shares[0])
@@ -155,7 +157,8 @@ class _Batch(NamedTuple):
         problems = [self._problem(which) for which in some]
         results: list[Any] = [None] * len(some)
         if len(some) > 1 and self.options.get("callback") is None and all(self.starts[k] is None for k in some):
-            results = solve_batch(problems, on_error="record", **self.options)
+            alike = {name: value for name, value in self.options.items() if name != "callback"}
+            results = solve_batch(problems, on_error="record", **alike)
         for k, which in enumerate(some):
             if not isinstance(results[k], Result):
                 with self._named(which):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._checks import Floats
 from .._jit import borrowed, kernel, part
 from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
-from ..geometry.matrices import SUMMED
+from ..geometry.matrices import FAR, SUMMED
 from ..matroids import Limits
 from ..problem import Problem
 from .compiled import FULL, OPTIMAL, grow, has_room, start_afresh, wants_more
@@ -90,6 +90,7 @@ class Look(NamedTuple):
     lowest: Floats  # the lowest cost
     mean: Floats  # the mean absolute cost of the allowed pairs
     largest: Floats  # (problems, 2) the largest mass of the two sides
+    apart: NDArray[np.bool_]  # are all costs far below the largest?
 
 
 def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
@@ -101,9 +102,23 @@ def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
         np.empty(problems),
         np.empty(problems),
         np.zeros((problems, 2)),
+        np.zeros(problems, np.bool_),
     )
     _look(shape, cost, mass, seen)
     return seen
+
+
+@part
+def _stands_apart(cost: Floats) -> bool:
+    """Is nothing between the largest cost and what is far below it?"""
+    largest = 0.0
+    for p in range(cost.size):
+        if abs(cost[p]) < np.inf:
+            largest = max(largest, abs(cost[p]))
+    between = 0
+    for p in range(cost.size):
+        between += FAR * largest <= abs(cost[p]) < largest
+    return between == 0
 
 
 @kernel
@@ -118,6 +133,7 @@ def _look(shape: Ints, cost: Floats, mass: Floats, seen: Look) -> None:
             some, least, size = summarise(matrix[first : min(first + SUMMED, m)])
             allowed, lowest, total = allowed + some, min(lowest, least), total + size
         seen.allowed[k], seen.lowest[k], seen.mean[k] = allowed, lowest, total / max(allowed, 1)
+        seen.apart[k] = lowest <= FAR * seen.mean[k] and _stands_apart(cost[at : at + m * n])
         # summarise counts neither NaN nor infinity
         forbidden = 0
         for p in range(m * n):

@@ -1,4 +1,4 @@
-"""The compiled loop from start to end, also from second starts, and without a budget."""
+"""The compiled loop from start to end, also from second starts, and at once to an optimum that no budget cuts."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from ..problem import Problem
 from ..result import Status
 from . import matching, unbudgeted
 from .capacity import used_capacity
-from .engine import Engine
+from .engine import PLACE_UP_TO, Engine
 from .loop import Callback, Outcome
 
 GROWN_UP_TO = 1000, 1  # entries, and entries a point: what a plan grows to before the optimum is sought at once
@@ -28,19 +28,22 @@ def run(
     """The compiled loop from start to end."""
     grown = max(GROWN_UP_TO[0], GROWN_UP_TO[1] * sum(problem.shape))
     jumps = grown < limits.most and _is_worth_a_jump(problem, limits)
-    engine = Engine(problem, limits._replace(total=grown) if jumps else limits, tol=tol, callback=callback)
-    engine.seed(first, masses)
-    engine.grow()
-    if jumps and not engine.stopped and engine.work.left[0] <= 0:
-        best = _jump(engine, limits)
+    engine = Engine(problem, limits, tol=tol, callback=callback)
+    is_long = jumps and len(first) > PLACE_UP_TO  # and takes long to begin with: the jump may spare that
+    if not is_long:
+        engine.seed(first, masses)
+    if jumps:
+        held = limits.total - grown
+        engine.work.left[0] -= held
+        engine.grow()
+        is_large = engine.work.left[0] <= 0
+        engine.work.left[0] += held
+        best = _jump(engine) if is_large and not engine.stopped else None
         if best is not None:
             return best
-        if len(first) > grown:  # it did not all fit
-            engine = Engine(problem, limits, tol=tol, callback=callback)
+        if is_long:
             engine.seed(first, masses)
-        else:
-            engine.work.left[0] += limits.total - grown
-        engine.grow()
+    engine.grow()
     if polish:
         engine.polish(thorough=thorough)
     outcome = engine.outcome()
@@ -64,14 +67,14 @@ def better(problem: Problem, first: Outcome, second: Outcome) -> Outcome:
 
 def _is_worth_a_jump(problem: Problem, limits: Limits) -> bool:
     """Could the optimum without a budget be within the limits, and be found faster than the plan grows to them?"""
-    if problem.reg == 0.0 or sum(problem.shape) > unbudgeted.POINTS_UP_TO:
+    if problem.reg == 0.0 or problem.cost.is_lazy or sum(problem.shape) > unbudgeted.POINTS_UP_TO:
         return False
     return unbudgeted.effort(problem) < float(limits.most) ** 3
 
 
-def _jump(engine: Engine, limits: Limits) -> Outcome | None:
-    """The optimum without a budget, for a plan that turns out to have entries without end, if the limits allow it."""
-    grown, problem = engine.outcome(), engine.problem
+def _jump(engine: Engine) -> Outcome | None:
+    """The optimum without a budget, if the limits allow it."""
+    grown, problem, limits = engine.outcome(), engine.problem, engine.limits
     plan = unbudgeted.optimum(problem, grown.rows, grown.cols, grown.mass)
     if plan is None:
         return None

@@ -58,13 +58,15 @@ def _candidates(data: Data, work: Work, wish: Floats) -> int:
             place -= 1
         if place < WIDTH:
             best[place] = wish[j]
-    count = 0
+    least, ties = best[WIDTH - 1], WIDTH
     for j in range(wish.size):
-        if count < WIDTH and wish[j] >= best[WIDTH - 1]:
-            count += 1
-        else:
+        ties -= wish[j] > least
+    for j in range(wish.size):
+        if wish[j] == least and ties > 0:
+            ties -= 1
+        elif wish[j] <= least:
             wish[j] = 0.0
-    return count
+    return WIDTH
 
 
 @small_part

@@ -6,6 +6,8 @@ With :math:`\alpha = 2\lambda_a G_a u` and :math:`\beta = 2\lambda_b G_b v` the 
 entries the plan has; a step that solves them raises the dual, if it is not too long.
 """
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,6 +72,12 @@ class _Kernel:
         self.weights = [2.0 * weight for weight in problem.unbalanced]
         self.grams = [problem.gram_a, problem.gram_b]
 
+    @cached_property
+    def blocks(self) -> list[Floats | None]:
+        """The Gram matrices as arrays; None for the identity."""
+        points = [np.arange(gram.size) for gram in self.grams]
+        return [None if g.is_delta else g.block(p, p) for g, p in zip(self.grams, points, strict=True)]
+
     @property
     def eliminated(self) -> int | None:
         """The side whose equations have each one unknown of that side, the larger one if both are so; or None."""
@@ -111,5 +119,5 @@ class _Kernel:
 
     def _scaled(self, side: int, left: Floats) -> Floats:
         """``left`` times the Gram matrix of a side, its weight and 1 / ``reg``."""
-        gram, points = self.grams[side], np.arange(self.problem.shape[side])
-        return self.weights[side] / self.problem.reg * (left if gram.is_delta else left @ gram.block(points, points))
+        block = self.blocks[side]
+        return self.weights[side] / self.problem.reg * (left if block is None else left @ block)
