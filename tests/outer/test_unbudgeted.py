@@ -117,14 +117,26 @@ def test_a_budget_that_binds_is_kept(budget, short, monkeypatch):
     assert tried.status is st.Status.BUDGET_USED
 
 
-def test_a_start_with_more_entries_is_kept(short, monkeypatch):
-    """Also where the jump is tried first and does not lead within the budget."""
+@pytest.mark.parametrize("place_up_to", [8192, 3])
+def test_a_start_with_more_entries_is_kept(place_up_to, short, monkeypatch):
+    """Also where the jump is tried first, before a long start or after a short one, and is not within the budget."""
+    monkeypatch.setattr(run, "PLACE_UP_TO", place_up_to)
     case = instance(3, 14, 11, "rbf", 5.0, (5.0, 5.0))
     start = case.solve(budget=20)
     monkeypatch.setattr(unbudgeted, "effort", lambda _: 0.0)
     again = case.solve(budget=20, start=start)
     assert again.value <= start.value * (1.0 + 1e-12)
-    assert again.path.start == tuple(zip(start.rows.tolist(), start.cols.tolist(), strict=True))
+    if place_up_to > 20:
+        assert again.path.start == tuple(zip(start.rows.tolist(), start.cols.tolist(), strict=True))
+
+
+def test_a_long_start_need_not_be_placed_where_the_jump_leads_to_the_optimum(short, monkeypatch):
+    case = instance(3, 14, 11, "rbf", 5.0, (5.0, 5.0))
+    best = case.solve()
+    monkeypatch.setattr(run, "PLACE_UP_TO", 3)
+    again = case.solve(start=best)
+    assert again.status is st.Status.OPTIMAL
+    np.testing.assert_allclose(again.plan, best.plan, atol=1e-12)
 
 
 def test_what_is_not_used_of_the_room_to_grow_is_given_back(short, monkeypatch):

@@ -41,7 +41,8 @@ def run(
         best = _jump(engine) if is_large and not engine.stopped else None
         if best is not None:
             return best
-        if is_long:
+        if is_long and not engine.stopped:
+            engine = Engine(problem, limits, tol=tol, callback=callback)
             engine.seed(first, masses)
     engine.grow()
     if polish:
