@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import sparsetransport as st
+from sparsetransport import _checks
 from sparsetransport.outer import shared_support
 from sparsetransport.result import Gap
 
@@ -427,8 +428,8 @@ def test_a_fixed_link_stays_where_others_are_assigned():
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 6), (-1, 6), (-2, 5), (-6, 1), (-9, 1), (1, 1), (8, 8)])
 def test_jobs_are_counted_as_joblib_does(monkeypatch, n_jobs, threads):
     """All cores by default, all but one for -2; one at the least."""
-    monkeypatch.setattr(shared_support, "cores", lambda: 6)
-    assert shared_support.workers(n_jobs) == threads
+    monkeypatch.setattr(_checks, "cores", lambda: 6)
+    assert _checks.threads(n_jobs) == threads
 
 
 def test_none_means_the_default():

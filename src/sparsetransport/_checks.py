@@ -3,6 +3,7 @@
 import importlib
 import math
 import numbers
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -187,6 +188,17 @@ def jobs(n_jobs: Any) -> int | None:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
         raise ValueError(f"n_jobs must be a number of workers, -1 for all cores, or None, got {n_jobs!r}")
     return int(n_jobs)
+
+
+def threads(n_jobs: Any) -> int:
+    """So many; all cores for -1 or None, all but one for -2, and so on, but one at least."""
+    count = jobs(n_jobs)
+    return count if count is not None and count > 0 else max(cores() + 1 + (-1 if count is None else count), 1)
+
+
+def cores() -> int:
+    """How many there are to use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def flag(name: str, value: Any) -> bool:

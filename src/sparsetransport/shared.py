@@ -16,7 +16,7 @@ from .inner.solvers import EXACT
 from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits
 from .options import as_pairs, as_start
 from .outer.loop import Callback, Outcome, Record, as_arrays
-from .outer.shared_support import SharedOutcome, SharedSupport, run, workers
+from .outer.shared_support import SharedOutcome, SharedSupport, run
 from .problem import Problem
 from .prover import Prover
 from .result import Gap, Path, Result, Status
@@ -216,7 +216,7 @@ def solve_shared(
     for name, links in (("fixed", there), ("start", begun.pairs)):
         _checks.inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
-    threads = workers(n_jobs)
+    threads = _checks.threads(n_jobs)
     exact = EXACT if tol is None else _checks.number("tol", tol, positive=True)
     polishes = polish is None or _checks.flag("polish", polish)
     _checks.function("callback", callback)

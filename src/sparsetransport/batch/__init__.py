@@ -45,18 +45,7 @@ def solve_batch(
 def solve_batch(
     problems: Iterable[Any], *, on_error: str, **options: Unpack[BatchOptions]
 ) -> list[Result | ProblemError]: ...
-def solve_batch(
-    problems: Iterable[Any],
-    *,
-    budget: Budgets = None,
-    kernels: Any = None,
-    unbalanced: Any = "auto",
-    reg: float = 0.0,
-    n_jobs: int | None = None,
-    progress: bool = False,
-    on_error: str = "raise",
-    **options: Unpack[CommonOptions],
-) -> list[Any]:
+def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: Unpack[BatchOptions]) -> list[Any]:
     """Solve many problems, of one size or of many: a list of the same results, in order, as `solve` gives one by one.
 
     Parameters
@@ -93,19 +82,7 @@ def solve_batch(
     >>> len(results), results[0].rows.size
     (1000, 9)
     """
-    return list(
-        solve_stream(
-            problems,
-            budget=budget,
-            kernels=kernels,
-            unbalanced=unbalanced,
-            reg=reg,
-            n_jobs=n_jobs,
-            progress=progress,
-            on_error=on_error,
-            **options,
-        )
-    )
+    return list(solve_stream(problems, on_error=on_error, **options))
 
 
 @overload

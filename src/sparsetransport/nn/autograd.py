@@ -16,7 +16,6 @@ from ..geometry.kernels import Delta
 from ..geometry.matrices import Gram, gram_rounding
 from ..matroids import Matroid
 from ..options import Options
-from ..outer.shared_support import cores
 from ..problem import Problem, weights_of
 from ..result import Result
 from .geometry import require_tensor
@@ -123,7 +122,7 @@ def solve_tensors(
     many = len(parts)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
     batch = _Batch(tuple(C.shape[:-2]), parts, starts, given, options)
-    step = -(-many // min(_THREADS, cores()))
+    step = -(-many // min(_THREADS, _checks.cores()))
     shares = [range(first, min(first + step, many)) for first in range(0, many, step)]
     if len(shares) == 1:
         solved = batch.solve(shares[0])

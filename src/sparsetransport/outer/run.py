@@ -33,12 +33,7 @@ def run(
     if not is_long:
         engine.seed(first, masses)
     if jumps:
-        held = limits.total - grown
-        engine.work.left[0] -= held
-        engine.grow()
-        is_large = engine.work.left[0] <= 0
-        engine.work.left[0] += held
-        best = _jump(engine) if is_large and not engine.stopped else None
+        best = _grow_and_jump(engine, grown)
         if best is not None:
             return best
         if is_long and not engine.stopped:
@@ -73,9 +68,17 @@ def _is_worth_a_jump(problem: Problem, limits: Limits) -> bool:
     return unbudgeted.effort(problem) < float(limits.most) ** 3
 
 
-def _jump(engine: Engine) -> Outcome | None:
-    """The optimum without a budget, if the limits allow it."""
-    grown, problem, limits = engine.outcome(), engine.problem, engine.limits
+def _grow_and_jump(engine: Engine, entries: int) -> Outcome | None:
+    """Grow to so many entries, and if there is no end in sight, to the optimum without a budget, if that is allowed."""
+    problem, limits = engine.problem, engine.limits
+    held = limits.total - entries
+    engine.work.left[0] -= held
+    engine.grow()
+    is_large = engine.work.left[0] <= 0
+    engine.work.left[0] += held
+    if engine.stopped or not is_large:
+        return None
+    grown = engine.outcome()
     plan = unbudgeted.optimum(problem, grown.rows, grown.cols, grown.mass)
     if plan is None:
         return None

@@ -5,7 +5,6 @@
 scenario is dropped again.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _checks
 from .._checks import Floats
 from ..geometry._entries import Ints
 from ..inner.solvers import EXACT, UnboundedError
@@ -432,16 +430,3 @@ def run(
     before, after = (Outcome(*each, True) for each in (outcome, other))
     outcome.record.jump(before, after, objective)
     return other._replace(start=outcome.start, record=outcome.record)
-
-
-def workers(n_jobs: int | None) -> int:
-    """How many threads: so many; all cores for -1 or None, all but one for -2, and so on, but one at least."""
-    jobs = _checks.jobs(n_jobs)
-    if jobs is not None and jobs > 0:
-        return jobs
-    return max(cores() + 1 + (-1 if jobs is None else jobs), 1)
-
-
-def cores() -> int:
-    """How many cores there are to use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

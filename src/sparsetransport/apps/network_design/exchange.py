@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from ..._checks import Floats
 from ...matroids import Limits
 from .evaluation import Evaluation
+from .flows import Links
 from .rerouting import (
     Candidates,
-    Links,
     Market,
     Room,
     State,

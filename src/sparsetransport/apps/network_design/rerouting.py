@@ -1,11 +1,4 @@
-"""What one link more or one less is worth: flows that are optimal already, rerouted along shortest paths.
-
-A scenario is a flow problem on plants, products and one root, which idle capacity and unmet demand come from and go to.
-Residual arcs cost what they lose: a link forwards minus its profit, backwards, as far as it has flow, its profit; arcs
-of the root nothing. A flow is best when no cycle has a negative cost. A link more is worth pushing along the shortest
-path that closes a cycle through it, until that costs nothing less; the flow of a link that goes is sent along shortest
-paths between its ends. Either takes a few searches of a sparse graph, where a linear program would begin anew.
-"""
+"""What links more or less are worth in all scenarios, whose best flows are known."""
 
 from typing import NamedTuple
 
@@ -14,37 +7,9 @@ from numpy.typing import NDArray
 
 from ..._checks import Floats
 from ..._jit import borrowed, kernel, part, small_part
+from .flows import NEAR, Links, Scenario, Search, add, from_prices, new_search, price_range, remove, to_prices
 
 Ints = NDArray[np.int64]
-
-NEAR = 1e-12  # costs, in units of the largest profit, that count as the same
-PATIENCE = 64  # visits a node, on average, after which a search is given up: there is a cycle of negative cost
-
-# Prices are those of plants, then those of products; as potentials the latter are negative, and the root has none.
-
-
-class Links(NamedTuple):
-    """Links by number, which is their slot, and the slots of every plant and product."""
-
-    rows: Ints  # (k,) plants
-    cols: Ints  # (k,) products
-    rates: Floats  # (k,) profits; the largest of all is one
-    active: NDArray[np.bool_]  # (k,) is it in the graph?
-    plant_starts: Ints  # (m + 1,) where the slots of a plant begin,
-    plant_slots: Ints  # (k,) here
-    product_starts: Ints  # (n + 1,)
-    product_slots: Ints  # (k,)
-
-
-class Scenario(NamedTuple):
-    """A flow in one scenario, and what bounds it."""
-
-    flow: Floats  # (k,) of links
-    used: Floats  # (m,) capacity
-    served: Floats  # (n,) demand
-    capacity: Floats  # (m,)
-    demand: Floats  # (n,)
-    tiny: float  # what counts as no mass
 
 
 class Market(NamedTuple):
@@ -81,262 +46,12 @@ class Room(NamedTuple):
     products: Ints  # (n,)
 
 
-class Search(NamedTuple):
-    """Memory for searches of shortest paths; nodes are plants, products and the root."""
-
-    dist: Floats
-    before: Ints  # previous nodes
-    via: Ints  # previous links, -1: an arc of the root
-    queue: Ints  # (nodes + 1,)
-    waiting: NDArray[np.bool_]  # is it in the queue?
-    potential: Floats
-
-
-@part
-def _scratch(nodes: int) -> Search:
-    return Search(
-        np.empty(nodes),
-        np.empty(nodes, np.int64),
-        np.empty(nodes, np.int64),
-        np.empty(nodes + 1, np.int64),
-        np.zeros(nodes, np.bool_),
-        np.zeros(nodes),
-    )
-
-
 @small_part
 def scenario_of(state: State, market: Market, s: int) -> Scenario:
     """Views of one scenario."""
     return Scenario(
         state.flows[s], state.used[s], state.served[s], market.capacities[s], market.demands[s], market.tiny[s]
     )
-
-
-@small_part
-def _relax(search: Search, node: int, length: float, bound: float, source: int, link: int, tail: int) -> int:
-    """Take a shorter way to a node, if it is below the bound; gives the new end of the queue."""
-    if length < min(search.dist[node], bound) - NEAR:
-        search.dist[node] = length
-        search.before[node] = source
-        search.via[node] = link
-        if not search.waiting[node]:
-            search.waiting[node] = True
-            search.queue[tail] = node
-            tail = tail + 1 if tail + 1 < len(search.queue) else 0
-    return tail
-
-
-@part
-def _shortest(
-    links: Links, scenario: Scenario, search: Search, source: int, target: int, limit: float, back: bool
-) -> tuple[bool, int]:
-    """Distances from a node, or with ``back`` to it, along residual arcs: did it end, and after how much work?
-
-    Lengths are reduced by the potentials, so that none is negative where these are dual prices, and what is farther
-    than the target, if there is one, or than the limit is not looked at.
-    """
-    rows, cols, rates, active, plant_starts, plant_slots, product_starts, product_slots = links
-    flow, used, served, capacity, demand, tiny = scenario
-    dist, _, _, queue, waiting, potential = search
-    m, n = len(used), len(served)
-    root = m + n
-    sign = -1.0 if back else 1.0
-    dist[:] = np.inf
-    waiting[:] = False
-    dist[source] = 0.0
-    queue[0] = source
-    waiting[source] = True
-    head, tail, work, visits = 0, 1, root // 4, 0
-    while head != tail:
-        node = queue[head]
-        head = head + 1 if head + 1 < len(queue) else 0
-        waiting[node] = False
-        bound = min(limit, dist[target]) if target >= 0 else limit
-        if dist[node] > bound:
-            continue
-        here = dist[node] + sign * potential[node]
-        visits += 1
-        if visits > PATIENCE * (root + 1):
-            return False, work
-        if node < m:
-            for place in range(plant_starts[node], plant_starts[node + 1]):
-                slot = plant_slots[place]
-                if flow[slot] > 0.0 if back else active[slot]:
-                    other = m + cols[slot]
-                    length = here - sign * (rates[slot] + potential[other])
-                    tail = _relax(search, other, length, bound, node, slot, tail)
-            work += plant_starts[node + 1] - plant_starts[node] + 1
-            if (capacity[node] - used[node] if back else used[node]) > tiny:
-                tail = _relax(search, root, here - sign * potential[root], bound, node, -1, tail)
-        elif node < root:
-            j = node - m
-            for place in range(product_starts[j], product_starts[j + 1]):
-                slot = product_slots[place]
-                if active[slot] if back else flow[slot] > 0.0:
-                    other = rows[slot]
-                    length = here + sign * (rates[slot] - potential[other])
-                    tail = _relax(search, other, length, bound, node, slot, tail)
-            work += product_starts[j + 1] - product_starts[j] + 1
-            if (served[j] if back else demand[j] - served[j]) > tiny:
-                tail = _relax(search, root, here - sign * potential[root], bound, node, -1, tail)
-        else:
-            for i in range(m):
-                if (used[i] if back else capacity[i] - used[i]) > tiny:
-                    tail = _relax(search, i, here - sign * potential[i], bound, node, -1, tail)
-            for j in range(n):
-                if (demand[j] - served[j] if back else served[j]) > tiny:
-                    tail = _relax(search, m + j, here - sign * potential[m + j], bound, node, -1, tail)
-            work += root
-    return True, work
-
-
-@part
-def _reprice(search: Search, length: float) -> None:
-    """Potentials that fit after pushing along a shortest path of this reduced length; the root keeps none."""
-    dist, potential = search.dist, search.potential
-    root = len(dist) - 1
-    shift = potential[root] + min(dist[root], length)
-    for node in range(root + 1):
-        potential[node] += min(dist[node], length) - shift
-
-
-@part
-def _from_prices(search: Search, prices: Floats, m: int) -> None:
-    """Prices as potentials."""
-    potential = search.potential
-    for node in range(len(prices)):
-        potential[node] = prices[node] if node < m else -prices[node]
-    potential[len(prices)] = 0.0
-
-
-@part
-def _to_prices(search: Search, prices: Floats, m: int) -> None:
-    """Potentials as prices."""
-    potential = search.potential
-    for node in range(len(prices)):
-        prices[node] = min(max(potential[node] if node < m else -potential[node], 0.0), 2.0)
-
-
-@small_part
-def _snapped(value: float, top: float, tiny: float) -> float:
-    """A mass without the dust that rounding leaves at its ends."""
-    if value <= tiny:
-        return 0.0
-    return top if top - value <= tiny else value
-
-
-@part
-def _push(scenario: Scenario, search: Search, start: int, end: int, most: float) -> float:
-    """Send as much as fits, at most so much, along the path that a search from ``start`` found; says how much."""
-    flow, used, served, capacity, demand, tiny = scenario
-    before, via = search.before, search.via
-    m, root = len(used), len(used) + len(served)
-    for turn in range(2):
-        node, steps = end, 0
-        while node != start:
-            last, slot = before[node], via[node]
-            steps += 1
-            if steps > root + 1:
-                return 0.0
-            if slot >= 0:
-                if last >= m:
-                    most = min(most, flow[slot])
-                    if turn:
-                        flow[slot] = _snapped(flow[slot] - most, np.inf, tiny)
-                elif turn:
-                    flow[slot] += most
-            elif last == root and node < m:
-                most = min(most, capacity[node] - used[node])
-                if turn:
-                    used[node] = _snapped(used[node] + most, capacity[node], tiny)
-            elif last == root:
-                most = min(most, served[node - m])
-                if turn:
-                    served[node - m] = _snapped(served[node - m] - most, demand[node - m], tiny)
-            elif last < m:
-                most = min(most, used[last])
-                if turn:
-                    used[last] = _snapped(used[last] - most, capacity[last], tiny)
-            else:
-                most = min(most, demand[last - m] - served[last - m])
-                if turn:
-                    served[last - m] = _snapped(served[last - m] + most, demand[last - m], tiny)
-            node = last
-    return most
-
-
-@part
-def _add(links: Links, scenario: Scenario, search: Search, i: int, j: int, rate: float) -> tuple[float, float, int]:
-    """Reroute for a link that is not in the graph: what it gains, what it carries, and the work.
-
-    The potentials must be dual prices; they stay so.
-    """
-    flow, used, served, _, _, tiny = scenario
-    source, potential = len(used) + j, search.potential
-    gain, carried, work = 0.0, 0.0, 0
-    for _ in range(4 * (len(used) + len(served) + len(flow))):
-        profit = rate - potential[i] + potential[source]
-        if profit <= NEAR:
-            break
-        ended, more = _shortest(links, scenario, search, source, i, profit, False)
-        work += more
-        length = search.dist[i]
-        if not ended:
-            break
-        if not length < np.inf:  # no way is shorter than what the link earns: the prices take that up
-            _reprice(search, profit)
-            break
-        sent = _push(scenario, search, source, i, np.inf)
-        if sent <= tiny:
-            break
-        _reprice(search, length)
-        gain += sent * (profit - length)
-        carried += sent
-    return gain, carried, work
-
-
-@part
-def _remove(links: Links, scenario: Scenario, search: Search, slot: int) -> tuple[float, int]:
-    """Reroute what a link carries that is active no longer: what that loses, and the work.
-
-    The potentials must be dual prices; they stay so.
-    """
-    flow, used, served, _, _, tiny = scenario
-    i, j, rate = links.rows[slot], links.cols[slot], links.rates[slot]
-    target, potential = len(used) + j, search.potential
-    left, loss, work = flow[slot], 0.0, 0
-    flow[slot] = 0.0
-    while left > tiny:
-        ended, more = _shortest(links, scenario, search, i, target, np.inf, False)
-        work += more
-        length = search.dist[target]
-        sent = _push(scenario, search, i, target, left) if ended and length < np.inf else 0.0
-        if sent <= tiny:  # only rounding leads here: the way through the root is always open
-            used[i], served[j] = max(used[i] - left, 0.0), max(served[j] - left, 0.0)
-            return loss + left * rate, work
-        loss += sent * (rate + length - potential[i] + potential[target])
-        _reprice(search, length)
-        left -= sent
-    return loss, work
-
-
-@part
-def _prices(links: Links, scenario: Scenario, search: Search, low: Floats, high: Floats) -> tuple[bool, int]:
-    """Dual prices of plants and products: the highest of plants with the lowest of products, and the other way.
-
-    Potentials that are dual prices make it faster. A price of two is out of reach, for the largest profit is one.
-    """
-    dist, potential = search.dist, search.potential
-    root, m = len(dist) - 1, len(scenario.used)
-    ended, work = _shortest(links, scenario, search, root, -1, np.inf, False)
-    for node in range(root):
-        length = dist[node] + potential[node] - potential[root]
-        low[node] = min(max(length if node < m else -length, 0.0), 2.0)
-    again, more = _shortest(links, scenario, search, root, -1, np.inf, True)
-    for node in range(root):
-        length = dist[node] - potential[node] + potential[root]
-        high[node] = min(max(-length if node < m else length, 0.0), 2.0)
-    return ended and again, work + more
 
 
 @small_part
@@ -348,9 +63,9 @@ def _bound(low: Floats, high: Floats, i: int, product: int, rate: float, most: f
 @part
 def _insert(links: Links, scenario: Scenario, search: Search, prices: Floats, slot: int) -> int:
     """Use an inactive link; prices are brought up to date. The work."""
-    _from_prices(search, prices, len(scenario.used))
-    _, scenario.flow[slot], work = _add(links, scenario, search, links.rows[slot], links.cols[slot], links.rates[slot])
-    _to_prices(search, prices, len(scenario.used))
+    from_prices(search, prices, len(scenario.used))
+    _, scenario.flow[slot], work = add(links, scenario, search, links.rows[slot], links.cols[slot], links.rates[slot])
+    to_prices(search, prices, len(scenario.used))
     return work
 
 
@@ -363,9 +78,9 @@ def _without(
     for s in range(len(changed)):
         changed[s] = state.flows[s, slot] > 0.0
         if changed[s]:
-            _from_prices(search, state.low[s], m)
-            lost, more = _remove(links, scenario_of(state, market, s), search, slot)
-            _to_prices(search, state.low[s], m)
+            from_prices(search, state.low[s], m)
+            lost, more = remove(links, scenario_of(state, market, s), search, slot)
+            to_prices(search, state.low[s], m)
             state.high[s] = state.low[s]
             loss += market.weights[s] * lost
             work += more
@@ -378,8 +93,8 @@ def _widen(links: Links, state: State, market: Market, search: Search, changed: 
     work, m = 0, state.used.shape[1]
     for s in range(len(changed)):
         if changed[s]:
-            _from_prices(search, state.low[s], m)
-            work += _prices(links, scenario_of(state, market, s), search, state.low[s], state.high[s])[1]
+            from_prices(search, state.low[s], m)
+            work += price_range(links, scenario_of(state, market, s), search, state.low[s], state.high[s])[1]
     return work
 
 
@@ -387,29 +102,29 @@ def _widen(links: Links, state: State, market: Market, search: Search, changed: 
 def price(links: Links, state: State, market: Market, s: int) -> tuple[bool, int]:
     """The dual prices of a scenario's flow: was it the best one, without a cycle of negative cost, and the work."""
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
-    search = _scratch(state.low.shape[1] + 1)
-    return _prices(links, scenario_of(state, market, s), search, state.low[s], state.high[s])
+    search = new_search(state.low.shape[1] + 1)
+    return price_range(links, scenario_of(state, market, s), search, state.low[s], state.high[s])
 
 
 @kernel
 def build(links: Links, state: State, market: Market, s: int) -> int:
     """The best flow of a scenario from nothing, link by link, where any prices do that no link gains at; the work."""
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
-    search, scenario, low, work = _scratch(state.low.shape[1] + 1), scenario_of(state, market, s), state.low[s], 0
+    search, scenario, low, work = new_search(state.low.shape[1] + 1), scenario_of(state, market, s), state.low[s], 0
     scenario.flow[:], scenario.used[:], scenario.served[:], low[:] = 0.0, 0.0, 0.0, 0.0
     links.active[:] = False
     for slot in range(len(links.active)):
         work += _insert(links, scenario, search, low, slot)
         links.active[slot] = True
-    _from_prices(search, low, len(scenario.used))
-    return work + _prices(links, scenario, search, low, state.high[s])[1]
+    from_prices(search, low, len(scenario.used))
+    return work + price_range(links, scenario, search, low, state.high[s])[1]
 
 
 @kernel
 def insert(links: Links, state: State, market: Market, slot: int) -> int:
     """Make a link active and use it in all scenarios, whose ``low`` prices are brought up to date; the work."""
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
-    search, work = _scratch(state.low.shape[1] + 1), 0
+    search, work = new_search(state.low.shape[1] + 1), 0
     links.active[slot] = False
     for s in range(len(state.flows)):
         work += _insert(links, scenario_of(state, market, s), search, state.low[s], slot)
@@ -422,14 +137,14 @@ def withdraw(links: Links, state: State, market: Market, slot: int) -> None:
     """Do without a link in all scenarios, whose ``low`` prices are brought up to date."""
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
     links.active[slot] = False
-    _without(links, state, market, _scratch(state.low.shape[1] + 1), slot, np.empty(len(state.flows), np.bool_))
+    _without(links, state, market, new_search(state.low.shape[1] + 1), slot, np.empty(len(state.flows), np.bool_))
 
 
 @kernel
 def widen(links: Links, state: State, market: Market) -> int:
     """Prices at the ends of their range from the ``low`` ones, in all scenarios; the work."""
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
-    return _widen(links, state, market, _scratch(state.low.shape[1] + 1), np.ones(len(state.flows), np.bool_))
+    return _widen(links, state, market, new_search(state.low.shape[1] + 1), np.ones(len(state.flows), np.bool_))
 
 
 @part
@@ -477,11 +192,11 @@ def _try(
         if hope > 0.0:
             trial.flow[:], trial.used[:], trial.served[:] = state.flows[s], state.used[s], state.served[s]
             nearer = low[i] + low[m + j] >= high[i] + high[m + j]
-            _from_prices(search, low if nearer else high, m)
+            from_prices(search, low if nearer else high, m)
             scenario = Scenario(
                 trial.flow, trial.used, trial.served, market.capacities[s], market.demands[s], market.tiny[s]
             )
-            gained, _, more = _add(links, scenario, search, i, j, rate)
+            gained, _, more = add(links, scenario, search, i, j, rate)
             work += more + (m + n) // 4
             reach += market.weights[s] * gained - hope
             if reach <= least:
@@ -539,7 +254,7 @@ def better_entry(
     links, market, candidates = borrowed(links), borrowed(market), borrowed(candidates)
     state = State(state.flows.copy(), state.used.copy(), state.served.copy(), state.low.copy(), state.high.copy())
     room = Room(room.plants.copy(), room.products.copy())
-    search = _scratch(state.low.shape[1] + 1)
+    search = new_search(state.low.shape[1] + 1)
     changed = np.zeros(len(state.flows), np.bool_)
     look = len(changed) * len(candidates.plants) // 4
     work = (state.flows.size + 3 * (state.used.size + state.served.size)) // 4 + look
@@ -566,13 +281,13 @@ def gains(links: Links, state: State, market: Market, slots: Ints) -> Floats:
     links, state, market = borrowed(links), borrowed(state), borrowed(market)
     m, n, prices = state.used.shape[1], state.served.shape[1], state.low
     flow, used, served = np.empty(state.flows.shape[1]), np.empty(m), np.empty(n)
-    search, found = _scratch(m + n + 1), np.zeros(len(slots))
+    search, found = new_search(m + n + 1), np.zeros(len(slots))
     for c in range(len(slots)):
         i, j, rate = links.rows[slots[c]], links.cols[slots[c]], links.rates[slots[c]]
         for s in range(len(market.weights)):
             if rate - prices[s, i] - prices[s, m + j] > NEAR:
                 flow[:], used[:], served[:] = state.flows[s], state.used[s], state.served[s]
-                _from_prices(search, prices[s], m)
+                from_prices(search, prices[s], m)
                 scenario = Scenario(flow, used, served, market.capacities[s], market.demands[s], market.tiny[s])
-                found[c] += market.weights[s] * _add(links, scenario, search, i, j, rate)[0]
+                found[c] += market.weights[s] * add(links, scenario, search, i, j, rate)[0]
     return found
