@@ -11,11 +11,9 @@ from typing import Any, TypeVar
 
 import numba
 import numba.extending
-from numba.core import event, types
-from numba.np.arrayobj import make_array
+from numba.core import event
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_T = TypeVar("_T")
 _OPTIONS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
@@ -66,47 +64,13 @@ def part(function: _F) -> _F:
     return registered
 
 
+def inlined_part(function: _F) -> _F:
+    """The same for a function with one caller: it is compiled as a piece of it, and not on its own as well."""
+    compiled: _F = numba.njit(inline="always", **_OPTIONS)(function)
+    return compiled
+
+
 def small_part(function: _F) -> _F:
     """The same for a function of a few operations: it becomes part of its callers."""
     registered: _F = numba.extending.register_jitable(no_cfunc_wrapper=True, forceinline=True, **_OPTIONS)(function)
     return registered
-
-
-def borrowed(value: _T) -> _T:
-    """The same array, or nested tuples of arrays, without ownership: for a kernel to take of its own arguments.
-
-    Every function that takes a tuple of arrays and calls another counts references to each of them, atomically, which
-    takes longer than a small step does. The caller of a kernel holds its arguments while it runs, so there is nothing
-    to count. What is borrowed must not outlive the call.
-    """
-    return value
-
-
-@numba.extending.intrinsic
-def _borrowed(_: Any, kind: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _disowned(context, builder, signature.args[0], arguments[0])
-
-    return kind(kind), generate
-
-
-@numba.extending.overload(borrowed)
-def _borrow(value: Any) -> Any:
-    def compiled(value: Any) -> Any:
-        return _borrowed(value)  # type: ignore[call-arg]
-
-    return compiled
-
-
-def _disowned(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """The value of this type with the owners of its arrays blanked out."""
-    if isinstance(kind, types.BaseTuple):
-        fields: Any = enumerate(kind)  # type: ignore[arg-type]
-        parts = [_disowned(context, builder, each, builder.extract_value(value, k)) for k, each in fields]
-        return context.make_tuple(builder, kind, parts)
-    if not isinstance(kind, types.Array):
-        return value
-    array = make_array(kind)(context, builder, value)  # type: ignore[no-untyped-call]
-    array.meminfo = array.meminfo.type(None)
-    array.parent = array.parent.type(None)
-    return array._getvalue()

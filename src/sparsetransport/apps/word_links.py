@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
+from .._address import by_address
 from .._checks import Floats
 from .._jit import kernel, part
 from ..api import solve
@@ -166,6 +167,7 @@ def _align(settings: Settings, costs: list[Floats]) -> list[Links]:
     ]
 
 
+@by_address
 class _Links(NamedTuple):
     """The links of many pairs of sentences, side by side."""
 
@@ -251,6 +253,7 @@ def _fill_first(packed: Pack, shape: Ints, neighbours: float, weight: float) -> 
         packed.number[k, 3] = EXACT * largest
 
 
+@by_address
 class _Second(NamedTuple):
     """Problems of the second plan, the pairs of sentences that they are of, and the words of their rows and columns."""
 

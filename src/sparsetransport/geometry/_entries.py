@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._address import by_address
 from .._jit import kernel, part, small_part
 
 Floats = NDArray[np.float64]
@@ -21,6 +22,7 @@ CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from
 BLOCK = 64  # rows of a lazy cost that exist at one time
 
 
+@by_address
 class Cost(NamedTuple):
     """Costs between two point sets: ``matrix`` where there is one, else a formula of ``x @ y``.
 
@@ -35,6 +37,7 @@ class Cost(NamedTuple):
     scale: float
 
 
+@by_address
 class Gram(NamedTuple):
     """One side's kernel: a Gram matrix, or points and the columns asked for so far, or nothing (``DELTA``)."""
 
@@ -63,11 +66,15 @@ def _square(x: Floats, y: Floats, i: int, j: int) -> float:
     return square
 
 
-@kernel
+@part
 def cost_block(cost: Cost, first: int, last: int) -> Floats:
     """Rows ``first`` to ``last`` of the cost: a view of the matrix, or new."""
-    if cost.kind == MATRIX:
-        return cost.matrix[first:last]
+    return cost.matrix[first:last] if cost.kind == MATRIX else lazy_block(cost, first, last)
+
+
+@kernel
+def lazy_block(cost: Cost, first: int, last: int) -> Floats:
+    """Rows ``first`` to ``last`` of a cost without a matrix."""
     block = np.dot(cost.x[first:last], cost.y)
     for i in range(block.shape[0]):
         row = block[i]

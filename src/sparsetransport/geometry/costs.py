@@ -14,7 +14,7 @@ _NO_MATRIX = np.zeros((0, 0))
 
 def squared_distances(x: Floats, y: Floats) -> Floats:
     """All squared Euclidean distances, exact where two points are equal."""
-    return _entries.cost_block(lazy_cost(x, y, "sqeuclidean"), 0, len(x))
+    return _entries.lazy_block(lazy_cost(x, y, "sqeuclidean"), 0, len(x))
 
 
 def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
@@ -55,7 +55,7 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool 
     """
     x, y = points(x, y)
     _checks.choice("metric", metric, METRICS)
-    matrix = _entries.cost_block(lazy_cost(x, y, metric), 0, len(x))
+    matrix = _entries.lazy_block(lazy_cost(x, y, metric), 0, len(x))
     largest = matrix.max()
     return matrix / largest if normalize and largest > 0.0 else matrix
 

@@ -66,7 +66,9 @@ class Cost:
 
     def rows(self, first: int, last: int) -> Floats:
         """Rows ``first`` to ``last``; not to be written to."""
-        return _entries.cost_block(self.compiled, first, last)
+        if not self.is_lazy:
+            return self.compiled.matrix[first:last]
+        return _entries.lazy_block(self.compiled, first, last)
 
     def blocks(self) -> Any:
         """All rows, a block at a time: pairs of first row and block."""
@@ -77,7 +79,7 @@ class Cost:
         """Some columns, as an array of shape (m, how many)."""
         if not self.is_lazy:
             return self.compiled.matrix[:, which]
-        return _entries.cost_block(
+        return _entries.lazy_block(
             self.compiled._replace(y=np.ascontiguousarray(self.compiled.y[:, which])), 0, self.shape[0]
         )
 

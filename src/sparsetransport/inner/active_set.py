@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._address import by_address
 from .._jit import kernel, part
 from . import _cholesky
 from ._cholesky import Floats
@@ -19,6 +20,7 @@ SOLVED, UNBOUNDED = 0, 1
 DEPENDS, SETTLED, UNSETTLED = 0, 1, 2
 
 
+@by_address
 class Factor(NamedTuple):
     """The positive entries of the solution and the factor of the Hessian on them, in order of position.
 
@@ -41,7 +43,7 @@ def new_factor(capacity: int) -> Factor:
     """An empty factor with room for ``capacity`` entries."""
     stride = capacity + 8 if capacity % 64 == 0 else capacity  # a power-of-two stride fights over few cache sets
     return Factor(
-        np.zeros((capacity, stride)),
+        np.empty((capacity, stride)),
         np.zeros(capacity),
         np.zeros(capacity),
         np.zeros((2, capacity), np.int64),

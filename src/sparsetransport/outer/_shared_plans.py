@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._address import by_address
 from .._jit import kernel, part, small_part
 from ..geometry._entries import DENSE, Cost, Floats, Gram, Ints, cost_entry, fetch, gram_diagonal, potential
 from ..inner import _cholesky
@@ -20,6 +21,7 @@ from .state import couple_arrays
 NEEDS_ROOM, UNBOUNDED = 2, 4
 
 
+@by_address
 class Group(NamedTuple):
     """``g`` scenarios with the same cost, kernels and weights of the marginals, and the state of their plans."""
 
@@ -152,6 +154,7 @@ def enlarged(gram: Gram) -> Gram:
     return gram._replace(columns=columns)
 
 
+@by_address
 class Support(NamedTuple):
     """Links in order of choice, and by row: ``head[i]`` is the first of row ``i``, ``link[k]`` the next; -1: none."""
 

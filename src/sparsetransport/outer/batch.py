@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._address import borrowed, by_address, keep
 from .._checks import Floats
-from .._jit import borrowed, kernel, part
+from .._jit import inlined_part, kernel, part
 from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
 from ..geometry.matrices import FAR, SUMMED
 from ..matroids import Limits
@@ -27,6 +28,7 @@ LARGE = POOL_FROM  # pairs of a problem that is not for the batch
 CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL (within the budget): the optimum without one; left over
 
 
+@by_address
 class Pack(NamedTuple):
     """Problems side by side, in order; where each begins follows from the sizes of those before it."""
 
@@ -58,6 +60,7 @@ class Pack(NamedTuple):
         return cls(np.column_stack([np.asarray(size), rooms]), number, cost, gram, mass, base, left)
 
 
+@by_address
 class Plans(NamedTuple):
     """What comes out, laid out in the same way."""
 
@@ -82,6 +85,7 @@ def fits(problem: Problem) -> bool:
     return dense and m * n < LARGE
 
 
+@by_address
 class Look(NamedTuple):
     """What is known of problems after a look at all of their numbers."""
 
@@ -231,16 +235,21 @@ def _solve(packed: Pack, polish: bool, plans: Plans) -> None:
         left[1:] = packed.left[point : point + m + n]
         work, spare = new_work(data, room, left), new_saved(room if polish else slots[1], left)
         trace = new_trace(_steps(room), room)
-        plans.code[k] = _run(data, work, spare, trace, polish)
+        here, state, steps = borrowed(data), borrowed(work), borrowed(trace)
+        plans.code[k] = _run(here, state, borrowed(spare), steps, polish)
         if plans.code[k] < UNFINISHED:
-            _describe(packed, plans, k, point, data, work)
-            _write(plans, k, written, work, trace)
+            _describe(packed, plans, k, point, here, state)
+            _write(plans, k, written, state, steps)
+        keep(data)
+        keep(work)
+        keep(spare)
+        keep(trace)
         cost_at += m * n
         gram_at += side_a * side_a + side_b * side_b
         point += m + n
 
 
-@part
+@inlined_part
 def _exchange(
     data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats, allowed: float, passes: float
 ) -> bool:
@@ -255,10 +264,9 @@ def _exchange(
     return True
 
 
-@part
+@inlined_part
 def _run(data: Data, work: Work, spare: Saved, trace: Trace, polish: bool) -> int:
     """One problem from start to end, as `Engine` does it."""
-    data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     effort = np.zeros(1)
     start_afresh(work)
     code = grow(data, work, trace, effort, np.inf)
@@ -286,7 +294,7 @@ def _missed(field: Floats, mass: Floats, wanted: Floats) -> float:
     return total
 
 
-@part
+@inlined_part
 def _describe(packed: Pack, plans: Plans, k: int, point: int, data: Data, work: Work) -> None:
     """Marginals, potentials and numbers of a plan whose ``r`` and ``c`` are up to date."""
     m, n, factor = work.r.size, work.c.size, work.factor
@@ -307,7 +315,7 @@ def _describe(packed: Pack, plans: Plans, k: int, point: int, data: Data, work: 
     plans.number[k, 2] = residual
 
 
-@part
+@inlined_part
 def _write(plans: Plans, k: int, written: Ints, work: Work, trace: Trace) -> None:
     """Entries and steps of a plan, behind those of the plans before it."""
     factor = work.factor

@@ -6,7 +6,7 @@ same plan.
 
 import numpy as np
 
-from .._jit import borrowed, kernel, part, small_part
+from .._jit import inlined_part, kernel, part, small_part
 from ..geometry._entries import DENSE, MATRIX, Floats, Ints, cost_entry, fetch
 from ..inner._cholesky import forward
 from ..inner.active_set import DEPENDS, SETTLED, SOLVED, extend, gain, push, settle
@@ -58,7 +58,7 @@ def place(data: Data, work: Work, rows: Ints, cols: Ints, mass: Floats, lower: F
         count(work.left, data.labels, factor.label[0, t], factor.label[1, t], -1)
 
 
-@part
+@inlined_part
 def _call_back(data: Data, work: Work) -> int:
     """Put departed entries that want back in into the plan again, until it is optimal on the whole support."""
     factor = work.factor
@@ -132,7 +132,7 @@ def note(trace: Trace, i: int, j: int, reached: float, entries: int) -> None:
     trace.steps[0] = step + 1
 
 
-@kernel
+@part
 def start_afresh(work: Work) -> None:
     """Forget the pool and the progress: the plan has changed behind their back."""
     work.pool_state[1] = 0.0
@@ -149,7 +149,6 @@ def _is_plain(data: Data) -> bool:
 @kernel
 def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> int:
     """Add the best free pair, solve, reclaim; until nothing helps or is free, or ``effort[0]`` passes ``limit``."""
-    data, work, trace = borrowed(data), borrowed(work), borrowed(trace)
     factor, left, plain = work.factor, work.left, _is_plain(data)
     pairs, points = float(data.base_r.size * data.base_c.size), float(data.base_r.size + data.base_c.size)
     while True:

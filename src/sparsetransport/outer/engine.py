@@ -6,14 +6,14 @@ import numpy as np
 
 from .._checks import Floats
 from ..geometry._entries import DENSE, Gram, Ints
-from ..inner.active_set import enlarge
+from ..inner.active_set import copy_factor, enlarge
 from ..inner.solvers import EXACT, UnboundedError
 from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
 from ..result import Status
 from . import capacity, compiled, reverse, swaps
 from .loop import Callback, Outcome, Record, Step, as_arrays
-from .state import Data, Trace, copy_plan, new_saved, new_trace, new_work
+from .state import Data, Trace, new_saved, new_trace, new_work
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
@@ -64,6 +64,8 @@ class Engine:
 
         Masses of a nearby problem save most of the way: few entries turn negative.
         """
+        if not pairs:
+            return
         rows, cols = as_arrays(pairs)
         if mass is not None and len(mass):
             self._place(rows, cols, mass)
@@ -119,7 +121,7 @@ class Engine:
         if self.stopped or extra == 0 or not compiled.wants_more(self.data, before):
             return False
         self.work = new_work(self.data, len(before.factor.mass), before.left)
-        copy_plan(before, self.work)
+        copy_factor(before.factor, self.work.factor)
         aside = self.record, self.callback
         self.record, self.callback = Record(), None  # the way out and back is nobody's concern
         try:

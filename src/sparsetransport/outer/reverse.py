@@ -7,7 +7,7 @@ objective by ``x_t^2 / (2 M_tt)``; the masses and the diagonal of ``M`` follow f
 
 import numpy as np
 
-from .._jit import borrowed, kernel, part
+from .._jit import inlined_part, kernel, part
 from ..geometry._entries import Floats, Ints
 from ..inner import _cholesky
 from ..inner.active_set import Factor, gain, remove, settle
@@ -45,7 +45,6 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
 
     ``spread`` is the diagonal of ``M`` as far as it is known, NaN elsewhere. Entries that turn negative go first.
     """
-    data, work, trace = borrowed(data), borrowed(work), borrowed(trace)
     factor, column, response = work.factor, work.factor.scratch[0], work.factor.scratch[1]
     mass = factor.mass
     while effort[0] <= limit:
@@ -83,7 +82,7 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
     return False
 
 
-@kernel
+@part
 def beyond(size: int) -> int:
     """How many entries more a plan of this size may have on the way; none if it has none."""
     return min(max(size, BEYOND[0]), BEYOND[1]) if size > 0 else 0
@@ -92,7 +91,10 @@ def beyond(size: int) -> int:
 @kernel
 def is_better(after: Factor, left: Ints, before: Factor) -> bool:
     """Did a way beyond the budget and back lower the objective? Where numbers overflow it may not have come back."""
-    return bool(gain(after) > _ENOUGH * gain(before) and left.min() >= 0)
+    for k in range(left.size):
+        if left[k] < 0:
+            return False
+    return bool(gain(after) > _ENOUGH * gain(before))
 
 
 @part
@@ -124,7 +126,7 @@ def write_jump(before: Factor, after: Factor, trace: Trace) -> bool:
     return True
 
 
-@part
+@inlined_part
 def overshoot(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats) -> bool:
     """Grow beyond the budget, delete what is missed least, and grow again; or leave all as it was, if no worse.
 

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import part, small_part
+from .._jit import inlined_part, part, small_part
 from ..geometry._entries import BLOCK, MATRIX, Floats, Ints, cost_block, cost_entry, smoothed
 from .capacity import is_free
 from .state import DEPTH, POOL, Data, Work, holds, refresh
@@ -149,7 +149,7 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     return row
 
 
-@part
+@inlined_part
 def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The free pair with the smallest gradient: ``(gradient, row, column)``."""
     scan_columns(data, work, True)
@@ -179,7 +179,7 @@ def _insert(best: Floats, where: Ints, row: Floats, shift: float, i: int) -> Non
             where[depth, j] = i
 
 
-@part
+@inlined_part
 def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
     """Fill ``pool[:, :count]`` with the best free pairs; ``(count, smallest gradient left out)``.
 
@@ -227,7 +227,7 @@ def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
     return count, left_out
 
 
-@part
+@inlined_part
 def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float, int]:
     """The free pair of the pool with the smallest gradient: ``(gradient, place in the pool)``.
 
@@ -257,7 +257,7 @@ def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float
     return value, place
 
 
-@part
+@inlined_part
 def next_pair(data: Data, work: Work) -> tuple[float, int, int]:
     """The next pair to add: the best of all, or the best of the pool while that is nearly as good."""
     if not data.pooled:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import kernel, part, small_part
+from .._address import by_address
+from .._jit import part, small_part
 from ..geometry._entries import Cost, Floats, Gram, Ints, cost_entry, gram_diagonal, gram_entry, potential
 from ..inner.active_set import Factor, copy_factor, new_factor
 
@@ -19,6 +20,7 @@ CLOSE = 1e-9  # of the objective: what a plan that counts as optimal may leave t
 PATIENCE = 64.0  # steps that gain nothing; degenerate ones lead to others that do
 
 
+@by_address
 class Data(NamedTuple):
     """The problem as arrays."""
 
@@ -35,6 +37,7 @@ class Data(NamedTuple):
     pooled: bool
 
 
+@by_address
 class Work(NamedTuple):
     """The state of a solve."""
 
@@ -54,6 +57,7 @@ class Work(NamedTuple):
     progress: Floats  # (2,) the best gain so far, and steps since it was reached
 
 
+@by_address
 class Saved(NamedTuple):
     """What a state comes back from; the rest of it follows."""
 
@@ -61,6 +65,7 @@ class Saved(NamedTuple):
     left: Ints
 
 
+@by_address
 class Trace(NamedTuple):
     """What a call did, step by step: the pair added, the gain reached, the entries left, the pairs that went."""
 
@@ -113,7 +118,7 @@ def new_saved(capacity: int, left: Ints) -> Saved:
     return Saved(new_factor(capacity), left.copy())
 
 
-@kernel
+@part
 def copy_plan(source: Work | Saved, destination: Work | Saved) -> None:
     """Make ``destination`` the same plan as ``source``."""
     copy_factor(source.factor, destination.factor)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._jit import borrowed, kernel, part, small_part
+from .._jit import inlined_part, kernel, part, small_part
 from ..geometry._entries import MATRIX, Floats, Ints, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
@@ -34,7 +34,7 @@ WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan,
 FEW, PAIRS = 8, 2500  # unless the plan has so few entries and there are so few pairs that all compete
 
 
-@part
+@inlined_part
 def _candidates(data: Data, work: Work, wish: Floats) -> int:
     """Fill ``wish`` with ``W`` of the best pair of every column; zero where it is not to be tried.
 
@@ -114,7 +114,7 @@ def _write(found: Exchanges, first: int, second: int, new: int, other: int, chan
         found.size[0] = k + 1
 
 
-@part
+@inlined_part
 def _one_for_one(
     data: Data, work: Work, i: int, j: int, wish: float, wide: bool, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
@@ -136,7 +136,7 @@ def _one_for_one(
             _write(found, row * n + column, NONE, i * n + j, NONE, change)
 
 
-@part
+@inlined_part
 def _one_for_two(
     data: Data, work: Work, i: int, j: int, wish: float, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
@@ -183,7 +183,7 @@ def _crossings(
                 least[t], partner[t] = change, s
 
 
-@part
+@inlined_part
 def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> None:
     """For every entry the crossed one with which it is best exchanged."""
     factor, size, n = work.factor, work.factor.size[0], data.base_c.size
@@ -208,7 +208,7 @@ def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> No
     effort[0] += 2.0 * size * size
 
 
-@part
+@inlined_part
 def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: float) -> None:
     """List the promising exchanges: for the best pair of every column, or for all pairs where there are few."""
     m, n = data.base_r.size, data.base_c.size
@@ -250,7 +250,7 @@ def _is_wide(data: Data, work: Work) -> bool:
     return work.factor.size[0] <= FEW and data.base_r.size * data.base_c.size <= PAIRS
 
 
-@small_part
+@inlined_part
 def _respond(data: Data, work: Work, i: int, j: int, response: Floats) -> float:
     """``H^-1 h_e`` into ``response`` for the pair ``e = (i, j)``; its Schur complement."""
     factor = work.factor
@@ -281,7 +281,7 @@ def _position(factor: Factor, n: int, label: int) -> int:
     return -1
 
 
-@part
+@inlined_part
 def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
     """Is the exchange still one, after others were made?"""
     for side in range(2):
@@ -292,7 +292,7 @@ def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
     return True
 
 
-@part
+@inlined_part
 def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Floats, limit: float) -> int:
     """Carry the exchange out: ``BETTER``; ``WORSE`` or ``NEEDS_ROOM`` (entries or steps): the caller restores."""
     factor, n = work.factor, data.base_c.size
@@ -331,13 +331,32 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
     return BETTER if code != UNBOUNDED and gain(factor) > enough else WORSE
 
 
+@part
+def _sift(order: Ints, change: Floats, size: int, k: int) -> None:
+    """Move the exchange at place ``k`` of a heap down to where it belongs: the best on top, of equals the first."""
+    moved = order[k]
+    while 2 * k + 1 < size:
+        child = 2 * k + 1
+        if child + 1 < size and _is_before(change, order[child + 1], order[child]):
+            child += 1
+        if not _is_before(change, order[child], moved):
+            break
+        order[k] = order[child]
+        k = child
+    order[k] = moved
+
+
+@small_part
+def _is_before(change: Floats, first: int, second: int) -> bool:
+    return change[first] < change[second] or (change[first] == change[second] and first < second)
+
+
 @kernel
 def swap_pass(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats, limit: float) -> int:
     """Try the promising exchanges once, best first; how many lowered the objective, or -1 for want of room.
 
     ``spare`` has room for a second plan, to come back to.
     """
-    data, work, spare, trace = borrowed(data), borrowed(work), borrowed(spare), borrowed(trace)
     refresh(data, work)
     room = (WIDTH + 1) * work.factor.size[0] + 4 * data.base_c.size
     if _is_wide(data, work):
@@ -346,10 +365,15 @@ def swap_pass(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats
         np.empty((room, 2), np.int64), np.empty((room, 2), np.int64), np.empty(room), np.zeros(1, np.int64)
     )
     _collect(data, work, found, effort, limit)
-    accepted = 0
-    for best in np.argsort(found.change[: found.size[0]], kind="mergesort"):
-        if effort[0] > limit or trace.steps[0] == trace.gain.size:
-            break
+    accepted, promising, order = 0, found.size[0], np.empty(found.size[0], np.int64)
+    for k in range(promising):
+        order[k] = k
+    for k in range(promising // 2 - 1, -1, -1):
+        _sift(order, found.change, promising, k)
+    while promising > 0 and effort[0] <= limit and trace.steps[0] < trace.gain.size:
+        best, promising = order[0], promising - 1
+        order[0] = order[promising]
+        _sift(order, found.change, promising, 0)
         if not _is_current(work.factor, data.base_c.size, found.out[best], found.into[best]):
             continue
         steps, departures = trace.steps[0], trace.steps[1]

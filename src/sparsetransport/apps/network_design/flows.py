@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._address import by_address
 from ..._checks import Floats
 from ..._jit import part, small_part
 
@@ -23,6 +24,7 @@ PATIENCE = 64  # visits a node, on average, after which a search is given up: th
 # Prices are those of plants, then those of products; as potentials the latter are negative, and the root has none.
 
 
+@by_address
 class Links(NamedTuple):
     """Links by number, which is their slot, and the slots of every plant and product."""
 
@@ -94,9 +96,11 @@ def _shortest(
     Lengths are reduced by the potentials, so that none is negative where these are dual prices, and what is farther
     than the target, if there is one, or than the limit is not looked at.
     """
-    rows, cols, rates, active, plant_starts, plant_slots, product_starts, product_slots = links
-    flow, used, served, capacity, demand, tiny = scenario
-    dist, _, _, queue, waiting, potential = search
+    rows, cols, rates, active = links.rows, links.cols, links.rates, links.active
+    plant_starts, plant_slots, product_starts = links.plant_starts, links.plant_slots, links.product_starts
+    product_slots, flow, used, served = links.product_slots, scenario.flow, scenario.used, scenario.served
+    capacity, demand, tiny = scenario.capacity, scenario.demand, scenario.tiny
+    dist, queue, waiting, potential = search.dist, search.queue, search.waiting, search.potential
     m, n = len(used), len(served)
     root = m + n
     sign = -1.0 if back else 1.0
@@ -187,7 +191,8 @@ def _snapped(value: float, top: float, tiny: float) -> float:
 @part
 def _push(scenario: Scenario, search: Search, start: int, end: int, most: float) -> float:
     """Send as much as fits, at most so much, along the path that a search from ``start`` found; says how much."""
-    flow, used, served, capacity, demand, tiny = scenario
+    flow, used, served, tiny = scenario.flow, scenario.used, scenario.served, scenario.tiny
+    capacity, demand = scenario.capacity, scenario.demand
     before, via = search.before, search.via
     m, root = len(used), len(used) + len(served)
     for turn in range(2):
@@ -230,7 +235,7 @@ def add(links: Links, scenario: Scenario, search: Search, i: int, j: int, rate: 
 
     The potentials must be dual prices; they stay so.
     """
-    flow, used, served, _, _, tiny = scenario
+    flow, used, served, tiny = scenario.flow, scenario.used, scenario.served, scenario.tiny
     source, potential = len(used) + j, search.potential
     gain, carried, work = 0.0, 0.0, 0
     for _ in range(4 * (len(used) + len(served) + len(flow))):
@@ -260,7 +265,7 @@ def remove(links: Links, scenario: Scenario, search: Search, slot: int) -> tuple
 
     The potentials must be dual prices; they stay so.
     """
-    flow, used, served, _, _, tiny = scenario
+    flow, used, served, tiny = scenario.flow, scenario.used, scenario.served, scenario.tiny
     i, j, rate = links.rows[slot], links.cols[slot], links.rates[slot]
     target, potential = len(used) + j, search.potential
     left, loss, work = flow[slot], 0.0, 0

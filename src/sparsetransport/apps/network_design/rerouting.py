@@ -5,13 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._address import borrowed, by_address, keep
 from ..._checks import Floats
-from ..._jit import borrowed, kernel, part, small_part
+from ..._jit import kernel, part, small_part
 from .flows import NEAR, Links, Scenario, Search, add, from_prices, new_search, price_range, remove, to_prices
 
 Ints = NDArray[np.int64]
 
 
+@by_address
 class Market(NamedTuple):
     """What bounds the flows of all scenarios."""
 
@@ -21,6 +23,7 @@ class Market(NamedTuple):
     tiny: Floats  # (z,)
 
 
+@by_address
 class State(NamedTuple):
     """The flows of all scenarios, and prices at the ends of their range, or any twice."""
 
@@ -31,6 +34,7 @@ class State(NamedTuple):
     high: Floats  # (z, m + n)
 
 
+@by_address
 class Candidates(NamedTuple):
     """Links that might be built."""
 
@@ -39,6 +43,7 @@ class Candidates(NamedTuple):
     rates: Floats
 
 
+@by_address
 class Room(NamedTuple):
     """How many links more plants and products may have."""
 
@@ -101,7 +106,6 @@ def _widen(links: Links, state: State, market: Market, search: Search, changed: 
 @kernel
 def price(links: Links, state: State, market: Market, s: int) -> tuple[bool, int]:
     """The dual prices of a scenario's flow: was it the best one, without a cycle of negative cost, and the work."""
-    links, state, market = borrowed(links), borrowed(state), borrowed(market)
     search = new_search(state.low.shape[1] + 1)
     return price_range(links, scenario_of(state, market, s), search, state.low[s], state.high[s])
 
@@ -109,7 +113,6 @@ def price(links: Links, state: State, market: Market, s: int) -> tuple[bool, int
 @kernel
 def build(links: Links, state: State, market: Market, s: int) -> int:
     """The best flow of a scenario from nothing, link by link, where any prices do that no link gains at; the work."""
-    links, state, market = borrowed(links), borrowed(state), borrowed(market)
     search, scenario, low, work = new_search(state.low.shape[1] + 1), scenario_of(state, market, s), state.low[s], 0
     scenario.flow[:], scenario.used[:], scenario.served[:], low[:] = 0.0, 0.0, 0.0, 0.0
     links.active[:] = False
@@ -123,7 +126,6 @@ def build(links: Links, state: State, market: Market, s: int) -> int:
 @kernel
 def insert(links: Links, state: State, market: Market, slot: int) -> int:
     """Make a link active and use it in all scenarios, whose ``low`` prices are brought up to date; the work."""
-    links, state, market = borrowed(links), borrowed(state), borrowed(market)
     search, work = new_search(state.low.shape[1] + 1), 0
     links.active[slot] = False
     for s in range(len(state.flows)):
@@ -135,7 +137,6 @@ def insert(links: Links, state: State, market: Market, slot: int) -> int:
 @kernel
 def withdraw(links: Links, state: State, market: Market, slot: int) -> None:
     """Do without a link in all scenarios, whose ``low`` prices are brought up to date."""
-    links, state, market = borrowed(links), borrowed(state), borrowed(market)
     links.active[slot] = False
     _without(links, state, market, new_search(state.low.shape[1] + 1), slot, np.empty(len(state.flows), np.bool_))
 
@@ -143,14 +144,13 @@ def withdraw(links: Links, state: State, market: Market, slot: int) -> None:
 @kernel
 def widen(links: Links, state: State, market: Market) -> int:
     """Prices at the ends of their range from the ``low`` ones, in all scenarios; the work."""
-    links, state, market = borrowed(links), borrowed(state), borrowed(market)
     return _widen(links, state, market, new_search(state.low.shape[1] + 1), np.ones(len(state.flows), np.bool_))
 
 
 @part
 def _bounds(market: Market, low: Floats, high: Floats, candidates: Candidates, room: Room) -> Floats:
     """What candidates may gain at most, over all scenarios; nothing where there is no room."""
-    capacities, demands, weights, _ = market
+    capacities, demands, weights = market.capacities, market.demands, market.weights
     m = capacities.shape[1]
     bounds = np.zeros(len(candidates.plants))
     for c in range(len(bounds)):
@@ -167,7 +167,9 @@ def best_bounds(market: Market, low: Floats, high: Floats, candidates: Candidate
     """What candidates may gain at most on top of all links, limits aside."""
     m, n = market.capacities.shape[1], market.demands.shape[1]
     everywhere = Room(np.ones(m, np.int64), np.ones(n, np.int64))
-    return _bounds(borrowed(market), low, high, borrowed(candidates), everywhere)
+    bounds = _bounds(market, low, high, candidates, borrowed(everywhere))
+    keep(everywhere)
+    return bounds
 
 
 @part
@@ -216,7 +218,6 @@ def _first_better(
     allowance: int,
 ) -> tuple[int, int]:
     """The first of the candidates, in order of their bounds, that gains more than the least, or -1; and the work."""
-    state, search = borrowed(state), borrowed(search)
     flow, used, served = state.flows[0].copy(), state.used[0].copy(), state.served[0].copy()
     trial = Scenario(flow, used, served, market.capacities[0], market.demands[0], market.tiny[0])
     work = 0
@@ -251,10 +252,9 @@ def better_entry(
     place, work
         The place among the candidates, -1 if none earns ``least`` more than the links do now.
     """
-    links, market, candidates = borrowed(links), borrowed(market), borrowed(candidates)
-    state = State(state.flows.copy(), state.used.copy(), state.served.copy(), state.low.copy(), state.high.copy())
-    room = Room(room.plants.copy(), room.products.copy())
-    search = new_search(state.low.shape[1] + 1)
+    copy = State(state.flows.copy(), state.used.copy(), state.served.copy(), state.low.copy(), state.high.copy())
+    spare, search = Room(room.plants.copy(), room.products.copy()), new_search(state.low.shape[1] + 1)
+    state, room = borrowed(copy), borrowed(spare)
     changed = np.zeros(len(state.flows), np.bool_)
     look = len(changed) * len(candidates.plants) // 4
     work = (state.flows.size + 3 * (state.used.size + state.served.size)) // 4 + look
@@ -272,13 +272,14 @@ def better_entry(
     place, more = _first_better(links, state, market, search, candidates, bounds, least, allowance - work)
     if slot >= 0:
         links.active[slot] = True
+    keep(copy)
+    keep(spare)
     return place, work + more
 
 
 @kernel
 def gains(links: Links, state: State, market: Market, slots: Ints) -> Floats:
     """What each of some inactive links would gain over all scenarios, whose ``low`` prices are dual ones."""
-    links, state, market = borrowed(links), borrowed(state), borrowed(market)
     m, n, prices = state.used.shape[1], state.served.shape[1], state.low
     flow, used, served = np.empty(state.flows.shape[1]), np.empty(m), np.empty(n)
     search, found = new_search(m + n + 1), np.zeros(len(slots))
