@@ -76,6 +76,67 @@ def test_what_compiled_code_makes_is_kept():
     assert [_make_and_use(size) for size in (3, 50)] == [2.0 * 3 * 3 + 3, 2.0 * 50 * 1225 + 50]
 
 
+def test_a_tuple_of_arrays_is_a_field_like_others():
+    @by_address
+    class Box(NamedTuple):
+        pair: tuple
+        vector: np.ndarray
+
+    @numba.njit
+    def total(box):
+        pair = box.pair
+        return pair[0][0] + pair[1][0] + box.vector[0]
+
+    box = Box((np.ones(3), np.full(3, 2.0)), np.full(3, 4.0))
+    total(box)
+    before = [sys.getrefcount(array) for array in (*box.pair, box.vector)]
+    assert [total(box) for _ in range(10)] == [7.0] * 10
+    assert [sys.getrefcount(array) for array in (*box.pair, box.vector)] == before
+
+
+def test_tuples_within_plain_tuples_leave_no_references():
+    class Plain(NamedTuple):
+        inner: Inner
+
+    @by_address
+    class Around(NamedTuple):
+        plain: Plain
+
+    @numba.njit
+    def weight(around):
+        return around.plain.inner.weight
+
+    matrix = np.ones((2, 2))
+    around = Around(Plain(Inner(3.0, matrix)))
+    weight(around)
+    before = sys.getrefcount(matrix)
+    assert [weight(around) for _ in range(10)] == [3.0] * 10
+    assert sys.getrefcount(matrix) == before
+
+
+def test_classes_of_one_name_are_two_types():
+    def box(*names):
+        return by_address(NamedTuple("Box", [(name, np.ndarray) for name in names]))
+
+    @numba.njit
+    def low(box):
+        return box.low[0]
+
+    one, two = np.full(1, 1.0), np.full(1, 2.0)
+    assert (low(box("low", "high")(one, two)), low(box("high", "low")(two, one))) == (1.0, 1.0)
+
+
+def test_only_a_tuple_made_here_can_be_borrowed_and_kept():
+    for function in (borrowed, keep):
+
+        @numba.njit
+        def uses(outer, function=function):
+            function(outer)
+
+        with pytest.raises(numba.TypingError):
+            uses(_outer(2))
+
+
 def test_unknown_field_is_an_error():
     @numba.njit
     def reads(outer):

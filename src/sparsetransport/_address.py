@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from numba import extending
 from numba.core import cgutils, types
+from numba.core.imputils import impl_ret_borrowed
 from numba.core.typing.templates import AttributeTemplate
 from numba.np.arrayobj import make_array
 
@@ -32,7 +33,10 @@ def by_address(record: type[_T]) -> type[_T]:
 
 
 def borrowed(value: _T) -> _T:
-    """The address of a named tuple that compiled code has made, to hand it on: in the same function, up to `keep`."""
+    """The address of a named tuple that compiled code has made, to hand it on: in the same block, up to `keep`.
+
+    It has one place on the stack: the next pass of a loop writes over what this one borrowed.
+    """
     return value
 
 
@@ -48,10 +52,20 @@ class Borrowed(types.Type):
         digest = hashlib.blake2s(str(tuple_type).encode(), digest_size=8).hexdigest()  # the name itself is very long
         super().__init__(f"Borrowed[{tuple_type.instance_class.__name__} {digest}]")
 
+    @property
+    def key(self) -> Any:
+        """What makes two of them the same: class and fields, which the name does not tell."""
+        return self.tuple_type
+
 
 def _by_value(kind: Any) -> Any:
     """The type of a field: tuples within tuples lie there by value."""
-    return kind.tuple_type if isinstance(kind, Borrowed) else kind
+    if isinstance(kind, Borrowed):
+        return kind.tuple_type
+    if isinstance(kind, types.BaseTuple):
+        fields: Any = kind
+        return types.BaseTuple.from_types([_by_value(each) for each in fields], getattr(kind, "instance_class", tuple))
+    return kind
 
 
 @extending.register_model(Borrowed)
@@ -78,7 +92,7 @@ def _unbox(kind: Any, value: Any, wrapper: Any) -> Any:
 @extending.type_callable(borrowed)
 def _type_borrowed(_: Any) -> Any:
     def type_of(value: Any) -> Any:
-        return Borrowed(value)
+        return Borrowed(value) if isinstance(value, types.BaseNamedTuple) else None
 
     return type_of
 
@@ -91,7 +105,7 @@ def _borrow(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any
 @extending.type_callable(keep)
 def _type_keep(_: Any) -> Any:
     def type_of(value: Any) -> Any:
-        return types.none
+        return types.none if isinstance(value, types.BaseNamedTuple) else None
 
     return type_of
 
@@ -116,7 +130,7 @@ class _Fields(AttributeTemplate):
 
 @extending.lower_getattr_generic(Borrowed)
 def _load(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
-    """A field; of an array without its owner, so that nothing is counted."""
+    """A field; an array without its owner, so that nothing is counted."""
     index = kind.tuple_type.fields.index(name)
     field = kind.tuple_type[index]
     whole = builder.bitcast(value, context.get_value_type(kind.tuple_type).as_pointer())
@@ -125,7 +139,7 @@ def _load(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
         return builder.bitcast(place, cgutils.voidptr_t)
     loaded = builder.load(place)
     if not isinstance(field, types.Array):
-        return loaded
+        return impl_ret_borrowed(context, builder, field, loaded)
     array = make_array(field)(context, builder, loaded)
     array.meminfo, array.parent = array.meminfo.type(None), array.parent.type(None)
     return array._getvalue()

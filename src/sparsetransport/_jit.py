@@ -33,7 +33,7 @@ class _Notice(event.Listener):
         if not self.told and module.startswith("sparsetransport."):
             self.told = True
             logging.getLogger("sparsetransport").warning(
-                "sparsetransport compiles, which takes up to a minute; the machine code is kept for the next time"
+                "sparsetransport compiles, which takes half a minute or more; the machine code is kept for next time"
             )
 
     def on_end(self, _: Any) -> None:
@@ -65,7 +65,7 @@ def part(function: _F) -> _F:
 
 
 def inlined_part(function: _F) -> _F:
-    """The same for a function with one caller: it is compiled as a piece of it, and not on its own as well."""
+    """A part with one caller is compiled as a piece of it, and not on its own as well; Python does not call it."""
     compiled: _F = numba.njit(inline="always", **_OPTIONS)(function)
     return compiled
 

@@ -19,8 +19,8 @@ from ..matroids import Limits
 from ..problem import Problem
 from .compiled import FULL, OPTIMAL, grow, has_room, start_afresh, wants_more
 from .engine import CHUNK, PASSES, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
-from .reverse import overshoot
-from .state import Data, Saved, Trace, Work, new_saved, new_trace, new_work
+from .reverse import beyond, is_better, lift, lower, shrink, write_jump
+from .state import Data, Saved, Trace, Work, copy_plan, new_saved, new_trace, new_work
 from .swaps import swap_pass
 
 _T = TypeVar("_T", int, Ints)
@@ -233,15 +233,17 @@ def _solve(packed: Pack, polish: bool, plans: Plans) -> None:
         left = np.empty(1 + m + n, np.int64)
         left[0] = packed.size[k, 5]
         left[1:] = packed.left[point : point + m + n]
-        work, spare = new_work(data, room, left), new_saved(room if polish else slots[1], left)
-        trace = new_trace(_steps(room), room)
-        here, state, steps = borrowed(data), borrowed(work), borrowed(trace)
-        plans.code[k] = _run(here, state, borrowed(spare), steps, polish)
+        here, other = borrowed(data), room if polish else slots[1]
+        work, trace = new_work(here, room, left), new_trace(_steps(room), room)
+        before, spare = new_saved(other, left), new_saved(other, left)
+        state, steps = borrowed(work), borrowed(trace)
+        plans.code[k] = _run(here, state, borrowed(before), borrowed(spare), steps, polish)
         if plans.code[k] < UNFINISHED:
             _describe(packed, plans, k, point, here, state)
             _write(plans, k, written, state, steps)
         keep(data)
         keep(work)
+        keep(before)
         keep(spare)
         keep(trace)
         cost_at += m * n
@@ -265,7 +267,33 @@ def _exchange(
 
 
 @inlined_part
-def _run(data: Data, work: Work, spare: Saved, trace: Trace, polish: bool) -> int:
+def _overshoot(
+    data: Data, work: Work, before: Saved, spare: Saved, trace: Trace, effort: Floats, allowed: float
+) -> bool:
+    """`Engine.overshoot` in one go; False if there is no room for what it does."""
+    factor, steps, departures = work.factor, trace.steps[0], trace.steps[1]
+    extra = beyond(factor.size[0])
+    if extra == 0 or not wants_more(data, work):
+        return True
+    copy_plan(work, before)
+    total = lift(work.left, extra)
+    start_afresh(work)
+    code = grow(data, work, trace, effort, np.inf)
+    lower(work.left, extra, total)
+    if code in (FULL, OPTIMAL):
+        shrink(data, work, trace, np.full(factor.mass.size, np.nan), effort, np.inf)
+        start_afresh(work)
+        code = grow(data, work, trace, effort, np.inf)
+    if code not in (FULL, OPTIMAL) or not _exchange(data, work, spare, trace, effort, allowed, PASSES):
+        return False
+    trace.steps[0], trace.steps[1] = steps, departures
+    if not (is_better(factor, work.left, before.factor, data.wanted) and write_jump(before.factor, factor, trace)):
+        copy_plan(before, work)
+    return True
+
+
+@inlined_part
+def _run(data: Data, work: Work, before: Saved, spare: Saved, trace: Trace, polish: bool) -> int:
     """One problem from start to end, as `Engine` does it."""
     effort = np.zeros(1)
     start_afresh(work)
@@ -276,7 +304,7 @@ def _run(data: Data, work: Work, spare: Saved, trace: Trace, polish: bool) -> in
     if polish:
         if not _exchange(data, work, spare, trace, effort, share, PASSES):
             return UNFINISHED
-        if not overshoot(data, work, spare, trace, effort):
+        if not _overshoot(data, work, before, spare, trace, effort, share):
             return UNFINISHED
         if not _exchange(data, work, spare, trace, effort, share, np.inf):
             return UNFINISHED

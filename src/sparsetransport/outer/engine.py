@@ -23,7 +23,7 @@ PLACE_UP_TO = 8192  # pairs of a start that are factorised at once
 _SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
 POLISH_SHARE = 4.0  # operations of the polish for one of the building, unless a gap is asked for,
 POLISH_FREE = 1e7  # and so many on top
-PASSES = 2.0  # of exchanges before the way beyond the budget: most of what they bring
+PASSES = 2.0  # of exchanges before the way beyond the budget, and at the end of it: most of what they bring
 
 
 class Engine:
@@ -110,13 +110,13 @@ class Engine:
         """Exchanges, beyond the budget and back, and exchanges: within a share of the work, or while it helps."""
         share = POLISH_SHARE * self.effort[0] + POLISH_FREE
         self.exchange(share, PASSES)
-        self.overshoot()
+        self.overshoot(share)
         self.exchange(np.inf if thorough else share)
         while thorough and self.overshoot():
             self.exchange()
 
-    def overshoot(self) -> bool:
-        """Grow beyond the budget, delete what is missed least, and grow again; did that bring anything?"""
+    def overshoot(self, allowed: float = np.inf) -> bool:
+        """Grow beyond the budget, delete what is missed least, grow again and exchange; did that bring anything?"""
         before, extra = self.work, reverse.beyond(self.work.factor.size[0])
         if self.stopped or extra == 0 or not compiled.wants_more(self.data, before):
             return False
@@ -130,11 +130,12 @@ class Engine:
             reverse.lower(self.work.left, extra, total)
             self._shrink()
             self.grow()
+            self.exchange(allowed, PASSES)
         except UnboundedError:
             self.work = before
         self.record, self.callback = aside
         trace = new_trace(len(self.work.factor.mass), len(before.factor.mass))
-        better = reverse.is_better(self.work.factor, self.work.left, before.factor)
+        better = reverse.is_better(self.work.factor, self.work.left, before.factor, self.data.wanted)
         if not (better and reverse.write_jump(before.factor, self.work.factor, trace)):
             self.work = before
             return False

@@ -7,13 +7,13 @@ objective by ``x_t^2 / (2 M_tt)``; the masses and the diagonal of ``M`` follow f
 
 import numpy as np
 
-from .._jit import inlined_part, kernel, part
+from .._jit import kernel, part
 from ..geometry._entries import Floats, Ints
 from ..inner import _cholesky
 from ..inner.active_set import Factor, gain, remove, settle
 from .capacity import is_over
-from .compiled import FULL, OPTIMAL, grow, log, note, start_afresh, wants_more
-from .state import Data, Saved, Trace, Work, copy_plan
+from .compiled import log, note
+from .state import Data, Trace, Work, is_sound
 
 _ENOUGH = 1.0 + 1e-12  # times the gain of a plan is what a better one has
 BEYOND = 128, 500  # entries that a plan may have beyond its budget: as many as it has, within these
@@ -89,12 +89,12 @@ def beyond(size: int) -> int:
 
 
 @kernel
-def is_better(after: Factor, left: Ints, before: Factor) -> bool:
+def is_better(after: Factor, left: Ints, before: Factor, wanted: float) -> bool:
     """Did a way beyond the budget and back lower the objective? Where numbers overflow it may not have come back."""
     for k in range(left.size):
         if left[k] < 0:
             return False
-    return bool(gain(after) > _ENOUGH * gain(before))
+    return bool(gain(after) > _ENOUGH * gain(before) and is_sound(after, wanted))
 
 
 @part
@@ -123,31 +123,4 @@ def write_jump(before: Factor, after: Factor, trace: Trace) -> bool:
             trace.gone[0, trace.steps[1]], trace.gone[1, trace.steps[1]] = before.label[0, t], before.label[1, t]
             trace.steps[1] += 1
     trace.gone_until[last] = trace.steps[1]
-    return True
-
-
-@inlined_part
-def overshoot(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats) -> bool:
-    """Grow beyond the budget, delete what is missed least, and grow again; or leave all as it was, if no worse.
-
-    False if there was no room for it. `Engine.overshoot` does the same with pauses.
-    """
-    factor, steps, departures = work.factor, trace.steps[0], trace.steps[1]
-    extra = beyond(factor.size[0])
-    if extra == 0 or not wants_more(data, work):
-        return True
-    copy_plan(work, spare)
-    total = lift(work.left, extra)
-    start_afresh(work)
-    code = grow(data, work, trace, effort, np.inf)
-    lower(work.left, extra, total)
-    if code in (FULL, OPTIMAL):
-        shrink(data, work, trace, np.full(factor.mass.size, np.nan), effort, np.inf)
-        start_afresh(work)
-        code = grow(data, work, trace, effort, np.inf)
-    if code not in (FULL, OPTIMAL):
-        return False
-    trace.steps[0], trace.steps[1] = steps, departures
-    if not (is_better(factor, work.left, spare.factor) and write_jump(spare.factor, factor, trace)):
-        copy_plan(spare, work)
     return True

@@ -17,6 +17,7 @@ from ..inner.active_set import Factor, copy_factor, new_factor
 DEPTH = 4  # pairs a column that a scan for the pool keeps
 POOL = 256  # pairs in the pool
 CLOSE = 1e-9  # of the objective: what a plan that counts as optimal may leave to gain
+HUGE = 1e8  # times the masses wanted: no plan with more than that in an entry is taken for a better one
 PATIENCE = 64.0  # steps that gain nothing; degenerate ones lead to others that do
 
 
@@ -200,6 +201,15 @@ def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
     while t >= 0 and columns[t] != j:
         t = link[t]
     return bool(t >= 0)
+
+
+@part
+def is_sound(factor: Factor, wanted: float) -> bool:
+    """Are the masses of a size that rounding leaves a meaning? Where there is no minimum they grow beyond it."""
+    for t in range(factor.size[0]):
+        if wanted > 0.0 and not factor.mass[t] < HUGE * wanted:
+            return False
+    return True
 
 
 @part

@@ -26,7 +26,7 @@ from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
 from .capacity import is_free
 from .compiled import NEEDS_ROOM, UNBOUNDED, add_and_log, grow, log, start_afresh
 from .scan import find_row, scan_columns
-from .state import Data, Saved, Trace, Work, copy_plan, couple, diagonal, holds, refresh, slope
+from .state import Data, Saved, Trace, Work, copy_plan, couple, diagonal, holds, is_sound, refresh, slope
 
 WORSE, BETTER = 100, 101
 NONE = -1
@@ -328,12 +328,15 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
     code = grow(data, work, trace, effort, limit)
     if code == NEEDS_ROOM:
         return NEEDS_ROOM
-    return BETTER if code != UNBOUNDED and gain(factor) > enough else WORSE
+    return BETTER if code != UNBOUNDED and gain(factor) > enough and is_sound(factor, data.wanted) else WORSE
 
 
 @part
 def _sift(order: Ints, change: Floats, size: int, k: int) -> None:
-    """Move the exchange at place ``k`` of a heap down to where it belongs: the best on top, of equals the first."""
+    """Move the exchange at place ``k`` of a heap down to where it belongs: the best on top, of equals the first.
+
+    A stable `argsort` would do, but takes longer to compile than anything else here.
+    """
     moved = order[k]
     while 2 * k + 1 < size:
         child = 2 * k + 1
