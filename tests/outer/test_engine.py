@@ -295,10 +295,26 @@ def test_tight_budgets_are_better_than_exchanges_alone(monkeypatch):
         problem = st.Problem.from_matrices(np.random.default_rng(seed).random((25, 25)), unbalanced=10.0, reg=0.1)
         here = st.solve_problem(problem, budget=25).value
         with monkeypatch.context() as patch:
-            patch.setattr(Engine, "overshoot", lambda _: False)
+            patch.setattr(Engine, "overshoot", lambda *_: False)
             ratios.append(here / st.solve_problem(problem, budget=25).value)
     assert max(ratios) < 1.01
     assert np.mean(ratios) < 0.9
+
+
+def test_the_way_beyond_the_budget_is_judged_after_exchanges(monkeypatch):
+    """On the same problems: judged after two passes of them, and at once."""
+    ratios, judged_at_once = [], lambda engine, _allowed: overshoot(engine, 0.0)
+    overshoot = Engine.overshoot
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        points, masses = rng.normal(size=(2, 30, 2)), rng.random((2, 30)) + 0.1
+        kernel = st.RBF() if seed % 2 else st.IMQ()
+        problem = st.Problem.from_points(*points, *masses, kernels=kernel)
+        here = st.solve_problem(problem, budget=6).value
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "overshoot", judged_at_once)
+            ratios.append(here / st.solve_problem(problem, budget=6).value)
+    assert np.mean(ratios) < 0.99
 
 
 def test_few_links_are_nearly_as_good_as_a_gap_asked_for_finds():

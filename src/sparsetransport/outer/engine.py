@@ -110,13 +110,16 @@ class Engine:
         """Exchanges, beyond the budget and back, and exchanges: within a share of the work, or while it helps."""
         share = POLISH_SHARE * self.effort[0] + POLISH_FREE
         self.exchange(share, PASSES)
-        self.overshoot(share)
+        self.overshoot(0.0 if thorough else share)  # with many starts, plans that differ are worth more
         self.exchange(np.inf if thorough else share)
         while thorough and self.overshoot():
             self.exchange()
 
-    def overshoot(self, allowed: float = np.inf) -> bool:
-        """Grow beyond the budget, delete what is missed least, grow again and exchange; did that bring anything?"""
+    def overshoot(self, allowed: float = 0.0) -> bool:
+        """Grow beyond the budget, delete what is missed least, grow again; did that bring anything?
+
+        Exchanges of the allowed effort come before the answer.
+        """
         before, extra = self.work, reverse.beyond(self.work.factor.size[0])
         if self.stopped or extra == 0 or not compiled.wants_more(self.data, before):
             return False
