@@ -10,12 +10,19 @@ NUMBERS = {"bool", "int", "float"}
 ARRAYS = {"Floats", "Ints", "NDArray[np.int64]", "NDArray[np.bool_]"}
 
 
-def kernels():
-    """File, name and annotated result of every function that is compiled for Python to call."""
+def functions():
+    """File and tree of every function."""
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and "kernel" in map(ast.unparse, node.decorator_list):
-                yield path.relative_to(ROOT).as_posix(), node.name, ast.unparse(node.returns)
+            if isinstance(node, ast.FunctionDef):
+                yield path.relative_to(ROOT).as_posix(), node
+
+
+def kernels():
+    """File, tree and annotated result of every function that is compiled for Python to call."""
+    for file, function in functions():
+        if "kernel" in map(ast.unparse, function.decorator_list):
+            yield file, function, ast.unparse(function.returns)
 
 
 def is_safe(result):
@@ -32,15 +39,7 @@ def test_no_kernel_gives_python_several_arrays():
     """
     found = list(kernels())
     assert len(found) > 40
-    assert [each for each in found if not is_safe(each[2])] == []
-
-
-def functions():
-    """File and tree of every function."""
-    for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef):
-                yield path.relative_to(ROOT).as_posix(), node
+    assert [(file, function.name) for file, function, result in found if not is_safe(result)] == []
 
 
 def calls(tree, name):
@@ -79,11 +78,10 @@ def test_what_is_borrowed_is_kept():
 def test_no_kernel_gives_python_an_array_of_its_arguments():
     """Arrays that come by address have no owner: Python must not get one of them, or a view of one."""
     makers = ("np.empty(", "np.zeros(", "np.dot(", "_bounds(")
-    for file, function in functions():
-        if "kernel" not in map(ast.unparse, function.decorator_list) or ast.unparse(function.returns) not in ARRAYS:
+    for file, function, result in kernels():
+        by_itself = all(ast.unparse(each.annotation) in NUMBERS | ARRAYS for each in function.args.args)
+        if result not in ARRAYS or by_itself:  # single arrays come with their owners
             continue
-        if all(ast.unparse(each.annotation) in NUMBERS | ARRAYS for each in function.args.args):
-            continue  # single arrays come with their owners
         made = set()
         for node in ast.walk(function):
             if isinstance(node, ast.Assign):
