@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
 
 import sparsetransport as st
 from sparsetransport.baselines import algorithm_1, gsot
+from sparsetransport.experiments import flexibility
 
 
 def problems(m=6, n=5, z=3, *, seed=0, rows_alike=False):
@@ -94,18 +97,51 @@ def test_algorithm_1_with_all_pairs_is_omp(reg):
     assert literal.path.pairs.tolist() == exact.path.pairs.tolist()
 
 
-def test_algorithm_1_draws_like_pytorch():
-    """The first sample is what torch.randint draws for the seed."""
-    torch = pytest.importorskip("torch")
-    problem, k, eps, seed = smooth(), 6, 0.3, 7
+def in_pytorch(torch, problem, k, eps, max_iter):
+    """Algorithm 1 as published, with PyTorch's draws, products and ties, on dense gradients."""
+    torch.manual_seed(0)
     m, n = problem.shape
-    sample = torch.randint(
-        m * n, (int(np.ceil(m * n / k * np.log(1.0 / eps))),), generator=torch.Generator().manual_seed(seed)
-    )
-    rows, cols = np.divmod(sample.numpy(), n)
-    best = int(problem.slope(rows, cols).argmin())
-    chosen = algorithm_1(problem, k, eps=eps, seed=seed, max_iter=50).path.pairs[0]
-    assert tuple(chosen.tolist()) == (rows[best], cols[best])
+    weight = problem.unbalanced[0]
+    dense = problem.gram_a.matrix, problem.gram_b.matrix, problem.cost.rows(0, m), problem.a, problem.b
+    gram_a, gram_b, cost, a, b = map(torch.from_numpy, dense)
+    plan, free, chosen = torch.zeros(m, n, dtype=torch.float64), torch.arange(m * n), []
+
+    slope = cost - 2 * weight * ((gram_a @ a)[:, None] + gram_b @ b)
+
+    def gradient(plan):
+        return slope + 2 * weight * ((gram_a @ plan.sum(1))[:, None] + gram_b @ plan.sum(0))
+
+    for _ in range(k):
+        sample = free[torch.randint(len(free), (int(np.ceil(m * n / k * np.log(1 / eps))),))]
+        pair = int(sample[gradient(plan).take(sample).argmin()])
+        free = free[free != pair]
+        chosen.append(divmod(pair, n))
+        rows, cols = torch.tensor(chosen).T
+        near, far = gram_a[rows.unique()][:, rows.unique()], gram_b[cols.unique()][:, cols.unique()]
+        lipschitz = (len(far) * near.norm()) ** 2 + (len(near) * far.norm()) ** 2 + 2 * near.sum() * far.sum()
+        step = 1 / (2 * weight * lipschitz.sqrt())
+        point, old, t = plan, plan, 1.0
+        on = torch.zeros_like(plan)
+        on[rows, cols] = 1
+        for _ in range(max_iter):
+            plan = (on * (point - step * gradient(point))).clamp(min=0)
+            following = (1 + np.sqrt(1 + 4 * t * t)) / 2
+            point, old, t = plan + (t - 1) / following * (plan - old), plan, following
+    return chosen, plan
+
+
+@pytest.mark.parametrize("eps", [1e-2, 1e-4])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_algorithm_1_is_the_published_one(seed, eps):
+    """The same pairs in the same order and the same masses; plants apart, so that rounding does not decide."""
+    torch = pytest.importorskip("torch")
+    market = flexibility.synthetic(seed, normalised=False)
+    kernels = tuple(np.exp(-0.5 * cdist(x, x, "sqeuclidean")) + 1e-10 * np.eye(len(x)) for x in market.points)
+    problem = st.Problem.from_matrices(market.profit, market.supply, market.test[0], kernels=kernels, unbalanced=100.0)
+    ours = algorithm_1(problem, 10, eps=eps, max_iter=1000)
+    chosen, plan = in_pytorch(torch, problem, 10, eps, 1000)
+    assert ours.path.pairs.tolist() == [list(pair) for pair in chosen]
+    assert_allclose(ours.plan, plan.numpy(), atol=1e-12)
 
 
 def test_algorithm_1_repeats_itself_and_keeps_its_budget():
