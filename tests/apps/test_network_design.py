@@ -345,14 +345,14 @@ def test_a_design_prints_in_one_line():
 def written_out(links, profit, supply, demand, weights):
     """The expected profit by one linear program over all scenarios."""
     from scipy.optimize import linprog
-    from scipy.sparse import block_diag
+    from scipy.sparse import block_diag, csr_array
 
     rows, cols = np.array(sorted(links)).T
     ends = np.vstack([np.arange(len(supply))[:, None] == rows, np.arange(demand.shape[1])[:, None] == cols])
     limits = np.concatenate([np.concatenate([supply, one]) for one in demand])
     shares = np.asarray(weights) / np.sum(weights)
     costs = np.concatenate([-share * profit[rows, cols] for share in shares])
-    return -linprog(costs, block_diag([ends.astype(float)] * len(demand), format="csr"), limits).fun
+    return -linprog(costs, block_diag([csr_array(ends, dtype=float)] * len(demand), format="csr"), limits).fun
 
 
 EXCHANGES = [
