@@ -1,5 +1,7 @@
 """Bounds: never above the best plan within the budget, never above any plan's objective."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cases import KERNELS, TINY_BUDGETS, Forest, Instance, instance, no_cycle
@@ -9,7 +11,7 @@ from strategies import instances, seeds, tiny_budgets, whole_budgets
 
 import sparsetransport as st
 from sparsetransport import certificate, prover
-from sparsetransport.matroids import no_limits
+from sparsetransport.matroids import as_matroid, limits_of, no_limits
 from sparsetransport.outer import engine, run, unbudgeted
 
 
@@ -75,10 +77,30 @@ def test_every_dual_point_proves_a_bound(case, seed):
         (st.PerColumn(1), TINY_BUDGETS["column"].allowed),
         (st.PerRow(1), TINY_BUDGETS["row"].allowed),
     ]:
-        best = case.optimum(allowed)
-        for conjugate in certificate.conjugates(problem, matroid.limits(case.shape)):
-            u, v = rng.normal(size=3), rng.normal(size=4)
-            assert certificate.dual_value(problem, conjugate, u, v) <= best + _slack(case, best)
+        best, u, v = case.optimum(allowed), rng.normal(size=3), rng.normal(size=4)
+        assert certificate.bound_at(problem, matroid.limits(case.shape), u, v)[0] <= best + _slack(case, best)
+
+
+@settings(max_examples=40)
+@given(
+    instances((4, 4), lowest=-1, regs=(0.0, 0.125)), tiny_budgets, seeds, some.sampled_from(["both", "rows", "cols"])
+)
+def test_every_dual_point_proves_a_bound_of_what_is_reached(case, budget, seed, side):
+    """With Delta, rows and columns that the budget cannot reach count, whatever u and v are, and without reg too."""
+    kernels = st.Delta() if side != "cols" else case.Ga, st.Delta() if side != "rows" else case.Gb
+    problem = st.Problem.from_matrices(
+        case.C, case.a, case.b, kernels=kernels, unbalanced=case.unbalanced, reg=case.reg
+    )
+    same = replace(case, Ga=np.eye(4) if side != "cols" else case.Ga, Gb=np.eye(4) if side != "rows" else case.Gb)
+    best = same.optimum(budget.allowed)
+    slack = _slack(same, best)
+    rng = np.random.default_rng(seed)
+    u, v = rng.normal(size=4), rng.normal(size=4)
+    limits = limits_of(as_matroid(budget.matroid), problem.shape)
+    assert certificate.bound_at(problem, limits, u, v)[0] <= best + slack
+    result = st.solve_problem(problem, budget=budget.matroid)
+    assert result.lower_bound <= best + slack
+    assert result.certify().lower_bound <= best + slack
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -175,11 +197,67 @@ def test_an_intersection_is_bounded_by_its_best_part():
     case = instance(2, 4, 4, "rbf", 0.5, (5.0, 5.0))
     problem = case.problem()
     result = case.solve(budget=st.PerRow(1) & st.PerColumn(1))
-    args = (np.asarray(result.rows), np.asarray(result.cols), np.asarray(result.mass))
-    alone = [
-        certificate.cheap_bound(problem, part.limits((4, 4)), *args)[0] for part in (st.PerRow(1), st.PerColumn(1))
-    ]
-    assert result.lower_bound == pytest.approx(max(alone))
+    row_sum, col_sum = problem.marginals(result.rows, result.cols, result.mass)
+    both, *alone = (
+        certificate.bound_at(problem, part.limits((4, 4)), case.a - row_sum, case.b - col_sum)[0]
+        for part in (st.PerRow(1) & st.PerColumn(1), st.PerRow(1), st.PerColumn(1))
+    )
+    assert both == max(alone)
+    assert both <= result.lower_bound <= result.value
+
+
+@pytest.mark.parametrize("reg", [0.0, 1e-6, 0.01])
+@pytest.mark.parametrize("budget", [12, 30, st.PerColumn(1), st.PerRow(1) & st.PerColumn(1)])
+def test_with_delta_the_bound_knows_how_many_rows_and_columns_are_reached(reg, budget):
+    """As few links as points on a side or fewer: what stays empty is most of the objective, and of the bound."""
+    C = np.random.default_rng(0).random((40, 30))
+    result = st.solve(C, budget=budget, reg=reg)
+    assert st.solve(C, reg=reg).value < 0.02 * result.value
+    assert result.relative_gap < 0.02
+    assert result.certify().relative_gap < 1e-3
+
+
+def test_masses_that_differ_take_more_than_one_round(monkeypatch):
+    rng = np.random.default_rng(2)
+    args = rng.random((40, 30)), rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(30))
+    gap = st.solve(*args, budget=5, unbalanced=20.0).relative_gap
+    monkeypatch.setattr(prover, "_ROUNDS", 1)
+    assert gap < 0.05 < 0.1 < st.solve(*args, budget=5, unbalanced=20.0).relative_gap
+
+
+@pytest.mark.parametrize("count", [3, 8, 20])
+def test_shares_are_in_proportion_and_add_up(count):
+    sums = np.random.default_rng(0).exponential(size=20)
+    shares = prover._in_proportion(sums, count)
+    assert shares.sum() == pytest.approx(count, rel=1e-2)
+    assert shares.max() <= 1.0
+    inside = (shares < 1.0) & (shares > 1e-3)
+    assert np.ptp(shares[inside] / sums[inside]) < 1e-12 if inside.any() else count == 20
+
+
+def test_what_is_not_reached_has_the_right_slope():
+    problem = st.Problem.from_matrices(np.ones((6, 5)), unbalanced=3.0)
+    u, step = np.random.default_rng(1).normal(size=6), 1e-7
+    value, slope = certificate._unreached(problem, 0, u, 2)
+    ahead = [certificate._unreached(problem, 0, u + step * one, 2)[0] for one in np.eye(6)]
+    np.testing.assert_allclose((np.array(ahead) - value) / step, slope, atol=1e-5)
+
+
+@pytest.mark.parametrize("reg", [1e-6, 1e-3, 0.1])
+def test_a_small_reg_proves_about_as_much_as_none(reg):
+    """The potentials of the plan alone prove nothing here; those of the plan without a budget do."""
+    C = np.random.default_rng(0).random((40, 30))
+    assert st.solve(C, budget=60, reg=reg).relative_gap < 0.03
+
+
+def test_a_large_problem_with_few_links_is_not_solved_without_a_budget_until_certified(monkeypatch):
+    monkeypatch.setattr(prover, "_POINTS_UP_TO", 10)
+    result = st.solve(np.random.default_rng(0).random((12, 9)), budget=4)
+    assert result.lower_bound / result.value > 0.5
+    assert "full" not in vars(result._prove.args[0])
+    cheap = result.lower_bound
+    assert result.certify().lower_bound > cheap
+    assert "full" in vars(result._prove.args[0])
 
 
 def test_a_matroid_of_the_users_own_is_bounded_by_the_plan_without_a_budget():
@@ -209,9 +287,10 @@ def test_nor_does_it_where_costs_are_negative(tol):
     rng = np.random.default_rng(0)
     for _ in range(20):
         cost, a, b = -rng.random((5, 4)), 0.01 * rng.random(5), 0.01 * rng.random(4)
-        optimum = st.solve(cost, a, b, unbalanced=0.01).value
+        same = {"kernels": (np.eye(5), np.eye(4)), "unbalanced": 0.01}  # Delta would know of empty rows and columns
+        optimum = st.solve(cost, a, b, **same).value
         for budget in (1, 3, None):
-            result = st.solve(cost, a, b, unbalanced=0.01, budget=budget, tol=tol)
+            result = st.solve(cost, a, b, **same, budget=budget, tol=tol)
             assert result.lower_bound <= optimum + 1e-9 * abs(optimum)
             if result.status is st.Status.OPTIMAL and budget is not None:
                 assert result.kkt <= tol

@@ -11,6 +11,11 @@ G_a u` and :math:`\beta = 2\lambda_b G_b v`
 where the groups are the columns, the rows, the whole plan or the user's own; no inverse of a Gram matrix is needed. The
 cheap bound takes :math:`u = a - \gamma 1, v = b - \gamma^\top 1` (Proposition 3.5), the tight one maximises ``D`` from
 there. Where a budget is an intersection, each of its parts alone gives a bound, and the best one counts.
+
+With the kernel ``Delta`` a bound also knows how many rows and columns the budget can reach. The potentials ask for the
+row sums :math:`w = a - u`, and a row that no entry reaches costs :math:`\lambda_a w_i^2` more than ``D`` reckons. If at
+most ``r`` rows can be reached, all but the ``r`` largest of these terms are added to ``D``, which stays concave. This
+needs no λ₂: with λ₂ = 0 the sum above becomes the constraint :math:`\alpha \oplus \beta \le C`.
 """
 
 from collections.abc import Callable, Iterator
@@ -160,42 +165,71 @@ def _by_label(
     return 0.5 * float(top @ top), *problem.marginals(rows, cols, top)
 
 
-def dual_value(problem: Problem, conjugate: Conjugate, u: Floats, v: Floats) -> float:
+def reach(problem: Problem, limits: Limits) -> tuple[int, int]:
+    """How many rows and columns a plan can have entries in, where leaving one out has a price of its own; else all."""
+    most = limits.most
+    return tuple(  # type: ignore[return-value]
+        min(most, gram.size) if gram.is_delta else gram.size for gram in (problem.gram_a, problem.gram_b)
+    )
+
+
+def _unreached(problem: Problem, side: int, u: Floats, count: int) -> tuple[float, Floats]:
+    """What the lines of a side that cannot be reached add to the bound, and its slope: see the top of the file."""
+    if not (problem.gram_a, problem.gram_b)[side].is_delta:
+        return 0.0, np.zeros_like(u)
+    weight, asked = problem.unbalanced[side], (problem.a, problem.b)[side] - u
+    price = weight * asked**2
+    left_out = asked < 0.0  # no plan gives that
+    spare = len(u) - int(left_out.sum()) - count
+    if spare > 0:
+        left_out[np.argpartition(np.where(left_out, np.inf, price), spare - 1)[:spare]] = True
+    return float(price[left_out].sum()), np.where(left_out, -2.0 * weight * asked, 0.0)
+
+
+def dual_value(problem: Problem, conjugate: Conjugate, reached: tuple[int, int], u: Floats, v: Floats) -> float:
     """The bound that ``u`` and ``v`` prove; ``reg`` must be positive."""
     alpha, beta = problem.smooth(u, v)
-    linear = float(alpha @ (problem.a - 0.5 * u) + beta @ (problem.b - 0.5 * v))
-    return linear - conjugate(alpha, beta)[0] / problem.reg
+    return _linear(problem, reached, u, v, alpha, beta) - conjugate(alpha, beta)[0] / problem.reg
 
 
-def cheap_bound(problem: Problem, limits: Limits, rows: Ints, cols: Ints, mass: Floats) -> tuple[float, Floats, Floats]:
-    """The bound of Proposition 3.5 from a plan: ``(bound, u, v)``."""
-    row_sum, col_sum = problem.marginals(rows, cols, mass)
-    return _bound_at(problem, limits, problem.a - row_sum, problem.b - col_sum)
+def _linear(problem: Problem, reached: tuple[int, int], u: Floats, v: Floats, alpha: Floats, beta: Floats) -> float:
+    """All of the bound but what entries may gain."""
+    unreached = _unreached(problem, 0, u, reached[0])[0] + _unreached(problem, 1, v, reached[1])[0]
+    return float(alpha @ (problem.a - 0.5 * u) + beta @ (problem.b - 0.5 * v)) + unreached
 
 
-def least_bound(problem: Problem, limits: Limits) -> tuple[float, Floats, Floats]:
-    """What no potentials at all prove: zero, or less where costs are negative; with a small ``reg`` it can be best."""
-    return _bound_at(problem, limits, np.zeros_like(problem.a), np.zeros_like(problem.b))
-
-
-def _bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
-    return max(dual_value(problem, conjugate, u, v) for conjugate in conjugates(problem, limits)), u, v
+def bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
+    """What potentials prove, over all parts of the budget: ``(bound, u, v)``."""
+    reached = reach(problem, limits)
+    if problem.reg > 0.0:
+        return max(dual_value(problem, conjugate, reached, u, v) for conjugate in conjugates(problem, limits)), u, v
+    alpha, beta = problem.smooth(u, v)
+    above = max(
+        float((alpha[first : first + len(block), None] + beta - block).max()) for first, block in problem.cost.blocks()
+    )
+    if above > 0.0 and problem.gram_a.is_delta:
+        alpha, u = alpha - above, u - above / (2.0 * problem.unbalanced[0])
+    elif above > 0.0 and problem.gram_b.is_delta:
+        beta, v = beta - above, v - above / (2.0 * problem.unbalanced[1])
+    elif above > 0.0:
+        return -np.inf, u, v
+    return _linear(problem, reached, u, v, alpha, beta), u, v
 
 
 def tight_bound(
-    problem: Problem, limits: Limits, starts: list[tuple[Floats, Floats]], reached: float
+    problem: Problem, limits: Limits, starts: list[tuple[Floats, Floats]], value: float
 ) -> tuple[float, Floats, Floats]:
     """The best bound that maximising the dual finds, over all parts of the budget: ``(bound, u, v)``.
 
-    ``reached`` is the objective of the plan in question.
+    ``value`` is the objective of the plan in question.
     """
-    found = []
+    found, reached = [], reach(problem, limits)
     for conjugate in conjugates(problem, limits):
-        values = [dual_value(problem, conjugate, u, v) for u, v in starts]
+        values = [dual_value(problem, conjugate, reached, u, v) for u, v in starts]
         best = int(np.argmax(values))
         found.append((values[best], *starts[best]))
         if max(problem.shape) <= ASCEND_UP_TO:
-            found.append(_ascend(problem, conjugate, *starts[best], reached))
+            found.append(_ascend(problem, conjugate, reached, *starts[best], value))
     return max(found, key=lambda one: one[0])
 
 
@@ -217,7 +251,7 @@ def suggested(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> 
 
 
 def _ascend(
-    problem: Problem, conjugate: Conjugate, u: Floats, v: Floats, reached: float
+    problem: Problem, conjugate: Conjugate, reached: tuple[int, int], u: Floats, v: Floats, objective: float
 ) -> tuple[float, Floats, Floats]:
     r"""Maximise the dual by L-BFGS.
 
@@ -234,15 +268,19 @@ def _ascend(
         alpha, beta = sides[0].potential(y), sides[1].potential(z)
         top, row_sum, col_sum = conjugate(alpha, beta)
         value = float(alpha @ problem.a + beta @ problem.b) - 0.5 * float(x @ x) - top / problem.reg
-        slope_a = sides[0].pull(problem.a - row_sum / problem.reg)
-        slope_b = sides[1].pull(problem.b - col_sum / problem.reg)
-        return -value, x - np.concatenate([slope_a, slope_b])
+        slopes = [sides[0].pull(problem.a - row_sum / problem.reg), sides[1].pull(problem.b - col_sum / problem.reg)]
+        for k, (side, count) in enumerate(zip(sides, reached, strict=True)):
+            if side.vectors is None:
+                more, slope = _unreached(problem, k, (y, z)[k] / side.factor, count)
+                value += more
+                slopes[k] += slope / side.factor
+        return -value, x - np.concatenate(slopes)
 
     begin = np.concatenate([sides[0].enter(u), sides[1].enter(v)])
-    found = _descend(descend, begin, -reached, _WORTH if m * len(v) > _LARGE else 0.0)
+    found = _descend(descend, begin, -objective, _WORTH if m * len(v) > _LARGE else 0.0)
     # What is reported is evaluated anew from u and v, so that no rounding of the change of variables is in it.
     u, v = sides[0].leave(found[:m]), sides[1].leave(found[m:])
-    return dual_value(problem, conjugate, u, v), u, v
+    return dual_value(problem, conjugate, reached, u, v), u, v
 
 
 def _descend(function: Callable[[Floats], tuple[float, Floats]], x: Floats, least: float, worth: float) -> Floats:
