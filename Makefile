@@ -8,7 +8,6 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet
-SOURCES := $(shell find src -name '*.py')
 WORKERS ?= 2
 
 # python3.11 where it runs, else a python3 that is new enough. Override with `make PYTHON=...`.
@@ -20,7 +19,7 @@ help: ## Show the targets
 
 setup: $(VENV)/.stamp-setup ## Make .venv with everything for development, all extras included
 
-demo: $(VENV)/.stamp-demo $(VENV)/.stamp-jit ## Install what it needs, solve a small real problem, draw the plan
+demo: $(VENV)/.stamp-demo ## Install what it needs, solve a small real problem, draw the plan
 	@$(BIN)/sparsetransport demo
 
 lint: setup ## Style, types, import rule, spelling
@@ -30,10 +29,10 @@ lint: setup ## Style, types, import rule, spelling
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 
-test: lint $(VENV)/.stamp-jit ## lint, then the tests and doctests with coverage
+test: lint ## lint, then the tests and doctests with coverage
 	$(BIN)/pytest --quiet -n $(WORKERS) --cov $(ARGS)
 
-bench: setup $(VENV)/.stamp-jit ## Run the benchmarks and print their tables
+bench: setup ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 clean: ## Remove the environment, caches and build products
@@ -55,9 +54,3 @@ $(VENV)/.stamp-setup: pyproject.toml requirements-dev.txt | $(BIN)/python
 	@echo "Installing the development environment into $(VENV) (a minute or two)"
 	@$(PIP) --requirement requirements-dev.txt --editable '.[all]'
 	@touch $(VENV)/.stamp-demo $@
-
-# Numba keeps machine code beside the source and looks only at the file a kernel is written in: a kernel that calls
-# one of another file keeps the old code of it. So, whenever a source file has changed, all of it goes.
-$(VENV)/.stamp-jit: $(SOURCES) | $(BIN)/python
-	@find src \( -name '*.nbi' -o -name '*.nbc' \) -delete
-	@touch $@

@@ -19,6 +19,7 @@ from strategies import instances
 import sparsetransport as st
 from sparsetransport import batch
 from sparsetransport.batch import chunk
+from sparsetransport.batch.later import Later
 
 BUDGETS = {
     "none": None,
@@ -116,11 +117,38 @@ def test_the_number_of_workers_changes_nothing(monkeypatch):
             assert_same(one, other)
 
 
-def test_without_joblib_one_worker_is_left(monkeypatch):
+def test_threads_do_without_joblib(monkeypatch):
+    alone = st.solve_batch(mixed(30), budget=3)
+    monkeypatch.setattr(batch, "CHUNK", 7)
     monkeypatch.setitem(sys.modules, "joblib", None)
-    assert len(st.solve_batch(mixed(5), budget=3)) == 5
-    with pytest.raises(ImportError, match=r"pip install 'sparsetransport\[batch\]'"):
-        st.solve_batch(mixed(5), budget=3, n_jobs=2)
+    for jobs in (None, 1, 2, -1):
+        for one, other in zip(st.solve_batch(mixed(30), budget=3, n_jobs=jobs), alone, strict=True):
+            assert_same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("budget", "options"),
+    [
+        (None, {}),
+        (6, {}),
+        (6, {"polish": False}),
+        (st.PerColumn(1), {}),
+        (st.PerRow(1) & st.PerColumn(2), {}),
+        (st.PerRow(1) & st.PerColumn(1), {"polish": False}),
+    ],
+)
+def test_what_can_be_is_solved_together(budget, options):
+    """In one call of machine code: matrices, problems with delta kernels, and with others."""
+    problems = mixed(12)
+    assert all(type(one) is Later for one in st.solve_batch(problems, budget=budget, **options))
+    matrices = [problem.cost.rows(0, problem.shape[0]) for problem in problems]
+    assert all(type(one) is Later for one in st.solve_batch(matrices, budget=budget, unbalanced=5.0, **options))
+
+
+def test_a_fault_of_the_batch_is_not_hidden(monkeypatch):
+    monkeypatch.setattr(chunk, "_together", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        st.solve_batch(mixed(3), budget=3)
 
 
 def test_stacked_arrays_are_a_batch():

@@ -85,7 +85,7 @@ ARRAYS = {
     "zero vector, cosine": (
         ValueError,
         r"\bY\b.*zero vector.*\b1\b",
-        lambda: st.solve_sample(np.eye(2), [[1.0, 0.0], [0.0, 0.0]], cost="cosine"),
+        lambda: st.solve_sample(np.eye(2), [[1.0, 0.0], [0.0, 0.0]], metric="cosine"),
     ),
 }
 BUDGETS = {
@@ -208,10 +208,10 @@ CHOICES = {
     ),
     "method no rule": (TypeError, r"method.*'omp'.*7", lambda: st.solve(C, method=7)),
     "inner": (ValueError, r"inner.*'active_set'.*'apgd'.*'simplex'", lambda: st.solve(C, inner="simplex")),
-    "cost": (
+    "metric of points": (
         ValueError,
-        r"cost.*'sqeuclidean'.*'euclidean'.*'cosine'.*'manhattan'",
-        lambda: st.solve_sample(np.eye(2), np.eye(2), cost="manhattan"),
+        r"metric.*'sqeuclidean'.*'euclidean'.*'cosine'.*'manhattan'",
+        lambda: st.solve_sample(np.eye(2), np.eye(2), metric="manhattan"),
     ),
     "kernel": (
         ValueError,

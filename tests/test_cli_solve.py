@@ -234,8 +234,8 @@ def test_the_summary_says_how_much_mass_is_moved(files, costs, b, moved, missed)
         (["--kernel", "imq-v2", "--bandwidth", "mean"], {"kernels": st.IMQv2("mean")}),
         (["--kernel", "delta"], {"kernels": st.Delta()}),
         (["--bandwidth", "0.2"], {"kernels": st.RBF(0.2)}),
-        (["--cost", "euclidean", "--normalize-cost"], {"cost": "euclidean", "normalize_cost": True}),
-        (["--cost", "cosine"], {"cost": "cosine"}),
+        (["--metric", "euclidean", "--normalize-cost"], {"metric": "euclidean", "normalize_cost": True}),
+        (["--metric", "cosine"], {"metric": "cosine"}),
         (["--unbalanced", "3,50", "--reg", "0.5"], {"unbalanced": (3.0, 50.0), "reg": 0.5}),
         (["--budget", "5", "--method", "stochastic", "--seed", "7"], {"budget": 5, "method": "stochastic", "rng": 7}),
         (["--budget", "5", "--reg", "1", "--gap-tol", "1e-3"], {"budget": 5, "reg": 1.0, "gap_tol": 1e-3}),
@@ -324,7 +324,7 @@ def test_a_gap_is_written_for_people(gap, relative, text):
 
 def test_the_gap_of_the_summary_has_no_exponent(files):
     """A plan of one link that misses nearly everything: its gap is nearly all of a large objective."""
-    answer = invoke("--cost-matrix", "c.npy", "--budget", "1", "--unbalanced", "1e5", "--bound", "tight")
+    answer = invoke("x.npy", "y.npy", "--budget", "1", "--unbalanced", "1e5", "--bound", "tight")
     gap = next(line for line in answer.stdout.splitlines() if line.startswith("gap: "))
     assert re.fullmatch(r"gap: \d{4,} \(9\d\.\d\d % of the objective\)", gap)
 
@@ -538,8 +538,8 @@ SENTENCES = [
     ("--cost-matrix minus.npy", "minus.npy, row 0 (counted from 0), column 2: -inf is not a finite number or inf"),
     ("--cost-matrix good.npy --columns x", "--columns needs the files of two point sets"),
     ("--cost-matrix good.npy --kernel rbf", "--kernel other than delta, and --bandwidth, need the files of two"),
-    ("--cost-matrix good.npy --cost cosine", "--cost and a matrix of costs exclude each other"),
-    ("zero.npy good.npy --cost cosine", "X has the zero vector at row 0"),
+    ("--cost-matrix good.npy --metric cosine", "--metric and a matrix of costs exclude each other"),
+    ("zero.npy good.npy --metric cosine", "X has the zero vector at row 0"),
     ("good.npy good.npy --budget 0", "--budget must be a positive int, got 0"),
     ("good.npy good.npy --per-row -1", "--per-row must be a positive int, got -1"),
     ("good.npy good.npy --per-column 0", "--per-column must be a positive int, got 0"),
@@ -547,7 +547,7 @@ SENTENCES = [
     ("good.npy good.npy --bandwidth wide", "--bandwidth must be a number, median or mean, got 'wide'"),
     ("good.npy good.npy --bandwidth -1", "--bandwidth must be a positive number, got -1.0"),
     ("good.npy good.npy --kernel delta --bandwidth 1", "--bandwidth: the kernel delta has none"),
-    ("good.npy good.npy --cost l1", "--cost must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'l1'"),
+    ("good.npy good.npy --metric l1", "--metric must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'l1'"),
     ("good.npy good.npy --method magic", "--method must be one of 'omp', "),
     ("good.npy good.npy --bound loose", "--bound must be one of 'none', 'cheap', 'tight', got 'loose'"),
     ("good.npy good.npy --unbalanced much", "--unbalanced must be a number, two of them (3,5), or auto, got 'much'"),

@@ -68,9 +68,9 @@ def test_beside_unbalanced_the_quadratic_term_is_ours_if_measured_from_nothing()
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
 def test_metrics_are_costs(metric):
     theirs = ot.solve_sample(X, Y, A, B, metric=metric, unbalanced=50.0, unbalanced_type="L2", **EXACT)
-    ours = st.solve_sample(X, Y, A, B, cost=metric, unbalanced=25.0, kernels=st.Delta())
+    ours = st.solve_sample(X, Y, A, B, metric=metric, unbalanced=25.0, kernels=st.Delta())
     np.testing.assert_allclose(theirs.plan, ours.plan, atol=1e-6)
-    assert np.abs(st.solve_sample(X, Y, A, B, cost=metric, unbalanced=25.0).plan - ours.plan).max() > 1e-3
+    assert np.abs(st.solve_sample(X, Y, A, B, metric=metric, unbalanced=25.0).plan - ours.plan).max() > 1e-3
 
 
 def test_potentials_have_the_same_sums_on_the_links(hard, close):
@@ -87,7 +87,7 @@ def test_results_have_the_names_but_for_three(hard):
         _ = hard.a_to_b
 
 
-@pytest.mark.parametrize(("theirs", "ours"), [("metric", "cost"), ("plan_init", "start"), ("random_state", "rng")])
+@pytest.mark.parametrize(("theirs", "ours"), [("plan_init", "start"), ("random_state", "rng")])
 def test_the_name_of_an_option_in_pot_leads_to_ours(theirs, ours):
     with pytest.raises(TypeError, match=rf"^there is no option {theirs} \({theirs} is called {ours} here\); see solve"):
         st.solve_sample(X, Y, **{theirs: None})

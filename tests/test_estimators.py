@@ -43,12 +43,12 @@ def _clusters(seed, counts, *, shift=0.0, distance=1.4):
 
 
 @pytest.mark.parametrize("n_links", [1, 3])
-@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cosine"])
-def test_clusters_far_apart_get_their_labels(cost, n_links):
-    """With any cost; and then the nearest neighbour says the same."""
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
+def test_clusters_far_apart_get_their_labels(metric, n_links):
+    """With any metric; and then the nearest neighbour says the same."""
     X, y = _clusters(0, (30, 30, 30), distance=10.0)
     new, truth = _clusters(0, (20, 15, 25), distance=10.0)
-    predicted = TransportClassifier(n_links, cost=cost).fit(X, y).predict(new)
+    predicted = TransportClassifier(n_links, metric=metric).fit(X, y).predict(new)
     assert (predicted == truth).all()
     assert (predicted == KNeighborsClassifier(1).fit(X, y).predict(new)).all()
 
@@ -214,7 +214,7 @@ def test_data_frames():
     [
         ({"n_links": 0}, "n_links must be a positive int, got 0"),
         ({"n_links": 2.0}, "n_links must be a positive int, got 2.0"),
-        ({"cost": "manhattan"}, "cost must be one of .*, got 'manhattan'"),
+        ({"metric": "manhattan"}, "metric must be one of .*, got 'manhattan'"),
         ({"kernel": "wide"}, "kernel must be one of .*, got 'wide'"),
         ({"kernel": np.eye(4)}, "kernel must be one of"),
         ({"unbalanced": (1.0, -1.0)}, "unbalanced must be a positive number, got -1.0"),

@@ -4,6 +4,10 @@ import ast
 from pathlib import Path
 
 import sparsetransport
+from sparsetransport import _jit
+from sparsetransport.geometry._entries import gram_block
+from sparsetransport.outer.compiled import grow
+from sparsetransport.outer.swaps import swap_pass
 
 ROOT = Path(sparsetransport.__file__).parent
 NUMBERS = {"bool", "int", "float"}
@@ -97,3 +101,9 @@ def test_kernels_are_compiled_in_one_place():
     """Whoever compiles by Numba's own decorators would not be seen above."""
     users = [path.name for path in ROOT.rglob("*.py") if "njit" in path.read_text(encoding="utf-8")]
     assert users == ["_jit.py"]
+
+
+def test_machine_code_is_kept_by_all_files_of_the_package():
+    """A kernel is made of parts of other files too."""
+    stamps = {kernel._cache._cache_file._source_stamp for kernel in (grow, swap_pass, gram_block)}
+    assert stamps == {_jit._STAMP}

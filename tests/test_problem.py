@@ -166,10 +166,10 @@ def test_lengths_do_not_matter_to_cosine_costs(lazy):
     """Neither to the costs nor to the kernels."""
     rng = np.random.default_rng(0)
     X, Y, lengths = rng.normal(size=(20, 5)), rng.normal(size=(15, 5)), np.exp(rng.normal(size=(20, 1)))
-    plain, scaled = (st.solve_sample(x, Y, cost="cosine", budget=10, lazy=lazy) for x in (X, lengths * X))
+    plain, scaled = (st.solve_sample(x, Y, metric="cosine", budget=10, lazy=lazy) for x in (X, lengths * X))
     np.testing.assert_allclose(scaled.plan, plain.plan, atol=1e-9)
     torch, nn = pytest.importorskip("torch"), pytest.importorskip("sparsetransport.nn")
-    loss = nn.SparseTransportLoss(10, "median", plain.log["unbalanced"], cost="cosine")
+    loss = nn.SparseTransportLoss(10, "median", plain.log["unbalanced"], metric="cosine")
     assert float(loss(torch.tensor(lengths * X), torch.tensor(Y))) == pytest.approx(plain.value)
 
 
@@ -252,3 +252,28 @@ def test_masses_of_one_side_alone_should_have_about_the_total_of_the_default(tot
         st.Problem.from_matrices(np.ones((3, 4)), b=masses)
         st.Problem.from_matrices(np.ones((4, 4)), masses, 50.0 * masses)
     assert len(caught) == (0 if fine else 2)
+
+
+def test_pairs_of_points_can_be_forbidden():
+    """By a mask or as pairs; the same as infinite costs."""
+    rng = np.random.default_rng(0)
+    X, Y, mask = rng.normal(size=(9, 2)), rng.normal(size=(8, 2)), rng.random((9, 8)) < 0.5
+    C = np.where(mask, np.inf, st.cost_matrix(X, Y))
+    expected = st.solve(C, kernels=(st.RBF("median").gram(X), st.RBF("median").gram(Y)), budget=6, unbalanced=10.0)
+    for forbidden in (mask, np.argwhere(mask), np.argwhere(mask).tolist()):
+        result = st.solve_sample(X, Y, budget=6, forbidden=forbidden, unbalanced=10.0)
+        np.testing.assert_allclose(result.plan, expected.plan, atol=1e-12)
+        assert result.a_to_b.shape == (9, 2)
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "options", "message"),
+    [
+        (np.ones((2, 2), bool), {}, r"forbidden must have shape \(3, 3\), got \(2, 2\)"),
+        ([(0, 3)], {}, r"forbidden must hold pairs of a plan of shape \(3, 3\), got \(0, 3\)"),
+        ([(0, 0)], {"lazy": True}, "pass lazy=False"),
+    ],
+)
+def test_what_cannot_be_forbidden(forbidden, options, message):
+    with pytest.raises(ValueError, match=message):
+        st.solve_sample(np.eye(3), np.eye(3), forbidden=forbidden, **options)

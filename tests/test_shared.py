@@ -425,9 +425,9 @@ def test_a_fixed_link_stays_where_others_are_assigned():
     assert shared.value == pytest.approx(min(weighted_value(problems, shared.weights, links) for links in others))
 
 
-@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 6), (-1, 6), (-2, 5), (-6, 1), (-9, 1), (1, 1), (8, 8)])
+@pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (-1, 6), (-2, 5), (-6, 1), (-9, 1), (1, 1), (8, 8)])
 def test_jobs_are_counted_as_joblib_does(monkeypatch, n_jobs, threads):
-    """All cores by default, all but one for -2; one at the least."""
+    """One for None, all cores for -1, all but one for -2; one at the least."""
     monkeypatch.setattr(_checks, "cores", lambda: 6)
     assert _checks.threads(n_jobs) == threads
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import oracles
 import pytest
-from cases import KERNELS, Instance, instance, support
+from cases import KERNELS, Forest, Instance, instance, support
 from hypothesis import given
 from hypothesis import strategies as some
 from strategies import instances, seeds
@@ -642,6 +642,30 @@ def test_a_rule_object_carries_its_parameters():
     mine = case.solve(budget=3, method=FirstFree(), reclaim=False)
     np.testing.assert_array_equal(mine.path.pairs, [[0, 0], [0, 1], [0, 2]])
     assert case.solve(budget=3, method=st.StochasticOMP(eps=0.5), rng=0).rows.size <= 3
+
+
+@pytest.mark.parametrize("budget", [st.PerRow(1), st.Uniform(1), 3, Forest()])
+@pytest.mark.parametrize("second", [(0, 0), (0, 1), (4, 0), (-1, 2)])
+def test_a_rule_that_chooses_what_it_may_not_is_told_so(budget, second):
+    """Twice the same, more than the budget has room for, or no pair of the plan."""
+
+    class Stubborn:
+        exhaustive = False
+
+        def select(self, view):
+            return (second if view.support else (0, 0)) if len(view.support) < 2 else None
+
+    if second == (0, 1) and not isinstance(budget, st.PerRow | st.Uniform):
+        assert instance(0, 4, 4).solve(budget=budget, method=Stubborn(), reclaim=False).rows.size == 2
+        return
+    with pytest.raises(ValueError, match=r"select must return a pair off the support that the budget lets in, got \("):
+        instance(0, 4, 4).solve(budget=budget, method=Stubborn(), reclaim=False)
+
+
+@pytest.mark.parametrize("rng", ["abc", -1, 0.5])
+def test_what_is_no_seed(rng):
+    with pytest.raises((TypeError, ValueError), match=r"rng must be a seed or a numpy\.random\.Generator, got"):
+        st.solve(np.eye(2), rng=rng)
 
 
 def test_an_instance_is_what_it_says():

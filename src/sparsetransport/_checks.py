@@ -149,6 +149,20 @@ def inside(name: str, value: list[tuple[int, int]], shape: tuple[int, int], rule
             raise ValueError(f"{name} must hold {rule or f'pairs of a plan of shape {shape}'}, got {pair}")
 
 
+def mask(name: str, value: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Which pairs are meant, by an array of bools or by pairs."""
+    given = to_numpy(value)
+    if given.dtype == bool:
+        if given.shape != shape:
+            raise ValueError(f"{name} must have shape {shape}, got {given.shape}")
+        return given
+    meant = pairs(name, value, "a bool array or a list of pairs of ints")
+    inside(name, meant, shape)
+    out = np.zeros(shape, bool)
+    out[tuple(np.array(meant, np.int64).reshape(-1, 2).T)] = True
+    return out
+
+
 def number(name: str, value: Any, *, positive: bool) -> float:
     """A finite number that is positive, or at least not negative."""
     rule = "a positive number" if positive else "a number that is not negative"
@@ -191,14 +205,24 @@ def jobs(n_jobs: Any) -> int | None:
 
 
 def threads(n_jobs: Any) -> int:
-    """So many; all cores for -1 or None, all but one for -2, and so on, but one at least."""
+    """How many threads: one for None, all cores for -1, all but one for -2, and so on, but one at least."""
     count = jobs(n_jobs)
-    return count if count is not None and count > 0 else max(cores() + 1 + (-1 if count is None else count), 1)
+    if count is None:
+        return 1
+    return count if count > 0 else max(cores() + 1 + count, 1)
 
 
 def cores() -> int:
     """How many there are to use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def generator(name: str, value: Any) -> np.random.Generator:
+    """A random generator, from a seed or from one."""
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must be a seed or a numpy.random.Generator, got {value!r}") from None
 
 
 def flag(name: str, value: Any) -> bool:

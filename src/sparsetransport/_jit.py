@@ -6,14 +6,18 @@ off, because ``+inf`` marks a forbidden pair.
 """
 
 import logging
+import zlib
 from collections.abc import Callable
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import numba
 import numba.extending
 from numba.core import event
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_FILES = sorted((path.stat().st_mtime_ns, path.stat().st_size) for path in Path(__file__).parent.rglob("*.py"))
+_STAMP = zlib.crc32(repr(_FILES).encode())
 _OPTIONS: dict[str, Any] = {
     "cache": True,
     "nogil": True,
@@ -50,8 +54,11 @@ def kernel(function: _F) -> _F:
     arrived meanwhile is handled while Numba makes Python objects of arrays and named tuples, and Numba looks for the
     exception only after a single array: with several, Ctrl-C would end in a SystemError, or crash.
     """
-    compiled: _F = numba.njit(**_OPTIONS)(function)
-    return compiled
+    compiled = numba.njit(**_OPTIONS)(function)
+    if hasattr(compiled, "_cache"):  # not so with NUMBA_DISABLE_JIT
+        # Numba looks at the file that a kernel is in, and a kernel is made of parts of other files as well.
+        compiled._cache._cache_file._source_stamp = _STAMP
+    return cast(_F, compiled)
 
 
 def part(function: _F) -> _F:

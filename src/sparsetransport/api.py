@@ -143,8 +143,9 @@ def solve_sample(
     b: Any = None,
     *,
     budget: Budget = None,
-    cost: str = "sqeuclidean",
+    metric: str = "sqeuclidean",
     normalize_cost: bool = False,
+    forbidden: Any = None,
     kernels: Any = None,
     unbalanced: Any = "auto",
     reg: float = 0.0,
@@ -161,10 +162,12 @@ def solve_sample(
         Masses, uniform by default.
     budget : int, Matroid or None
         As in `solve`.
-    cost : {"sqeuclidean", "euclidean", "cosine"}
+    metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     normalize_cost : bool
         Divide the costs by the largest one.
+    forbidden : bool array of shape (m, n), optional
+        Pairs that no mass may go between; not with ``lazy``, since it is as large as the costs.
     kernels : kernel, name, rule, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2` or `Delta`, or a rule for the bandwidth of an RBF: "median" (default) or "mean" of the
         squared distances between the points of a side.
@@ -195,8 +198,9 @@ def solve_sample(
         Y,
         a,
         b,
-        cost=cost,
+        metric=metric,
         normalize_cost=normalize_cost,
+        forbidden=forbidden,
         kernels=kernels,
         unbalanced=unbalanced,
         reg=reg,

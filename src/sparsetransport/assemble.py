@@ -40,7 +40,8 @@ def assemble(outcome: Outcome, prover: Prover, give: Any) -> Result:
     converged = outcome.converged and residual <= max(SMALL_RESIDUAL, prover.tol)
     if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
         _checks.warn(
-            f"the inner solver stopped at a relative KKT residual of {residual:.2g}: raise max_iter or tol",
+            f"the inner solver stopped at a relative KKT residual of {residual:.2g}: with inner='apgd' raise max_iter, "
+            "else the problem is badly conditioned, and a larger reg or a smaller unbalanced helps",
             _checks.ConvergenceWarning,
         )
 

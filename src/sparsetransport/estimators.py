@@ -56,7 +56,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     n_links : int
         At most so many labelled points serve a new one.
-    cost : {"sqeuclidean", "euclidean", "cosine"}
+    metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     kernel : kernel, or rule for the bandwidth of an RBF
         What is near enough on the labelled side: a labelled point may serve in place of those close to it. ``Delta()``
@@ -84,7 +84,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     same in any units and for any number of points, but that few points tell little of their proportions.
 
     Should a new point get no mass at all (it is an outlier, or the second weight is small), it gets the label of the
-    labelled point nearest to it by ``cost``.
+    labelled point nearest to it by ``metric``.
 
     The defaults were chosen by measurement, on four Gaussian clusters in ten dimensions, 200 labelled points and 200
     new ones. On other draws than those they were chosen on, 20 for each of nine cases without and with outliers and
@@ -115,13 +115,13 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_links: int = 3,
         *,
-        cost: str = "sqeuclidean",
+        metric: str = "sqeuclidean",
         kernel: Any = "median",
         unbalanced: Any = (1.0, 10.0),
         reg: float = 1.0,
     ) -> None:
         self.n_links = n_links
-        self.cost = cost
+        self.metric = metric
         self.kernel = kernel
         self.unbalanced = unbalanced
         self.reg = reg
@@ -144,7 +144,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         points, labels = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(labels)
         _checks.positive_int("n_links", self.n_links)
-        _checks.choice("cost", self.cost, costs.METRICS)
+        _checks.choice("metric", self.metric, costs.METRICS)
         as_kernel("kernel", self.kernel)
         _checks.number("reg", self.reg, positive=False)
         if weights_of(self.unbalanced) is None:
@@ -206,7 +206,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         np.add.at(received, (plan.cols, self._labels[plan.rows]), plan.mass)
         left_out = np.flatnonzero(received.sum(axis=1) == 0.0)
         if left_out.size:
-            nearest = costs.cost_matrix(points[left_out], self._points, self.cost).argmin(axis=1)
+            nearest = costs.cost_matrix(points[left_out], self._points, self.metric).argmin(axis=1)
             received[left_out, self._labels[nearest]] = 1.0
         return np.asarray(received / received.sum(axis=1, keepdims=True))
 
@@ -220,11 +220,11 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             points,
             np.full(m, n / m),
             np.ones(n),
-            cost=self.cost,
+            metric=self.metric,
             kernels=(self.kernel, Delta()),
             unbalanced=self.unbalanced,
         )
-        unit = _typical_cost(self._points, points, self.cost)
+        unit = _typical_cost(self._points, points, self.metric)
         labelled, new = problem.unbalanced
         crowd = max(n - 1, _ALONE) / n**2
         problem = replace(problem, unbalanced=(labelled * crowd * unit, new * unit), reg=self.reg * unit)
@@ -244,8 +244,8 @@ def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:
     return plan
 
 
-def _typical_cost(labelled: Floats, new: Floats, cost: str) -> float:
+def _typical_cost(labelled: Floats, new: Floats, metric: str) -> float:
     """The median cost, which outliers do not move; the mean where most points are the same, and one where all are."""
     some, others = (points[:: -(-len(points) // _SAMPLE)] for points in (labelled, new))
-    matrix = costs.cost_matrix(some, others, cost)
+    matrix = costs.cost_matrix(some, others, metric)
     return float(np.median(matrix)) or float(matrix.mean()) or 1.0

@@ -22,7 +22,7 @@ METHODS: dict[str, type[Rule]] = {
     "greedy": Greedy,
     "residual-greedy": ResidualGreedy,
 }
-_IN_POT = {"metric": "cost", "plan_init": "start", "random_state": "rng"}  # what POT calls things, and we do
+_IN_POT = {"plan_init": "start", "random_state": "rng"}  # what POT calls things, and we do
 _STARTS = "a Result, a plan of floats or a list of pairs of ints"
 
 
@@ -98,7 +98,7 @@ class Options(NamedTuple):
         rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
         if isinstance(rule, type) and hasattr(rule, "select"):
             raise TypeError(f"method must be a rule, got the class: make one with {rule.__name__}()")
-        if not hasattr(rule, "select"):
+        if not (hasattr(rule, "select") and hasattr(rule, "exhaustive")):
             raise TypeError(f"method must be one of {', '.join(map(repr, METHODS))} or a rule, got {method!r}")
         solver = _checks.choice("inner", inner, SOLVERS)
         exact = solver is ActiveSet
@@ -113,7 +113,7 @@ class Options(NamedTuple):
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
             as_start(start),
             _checks.function("callback", callback),
-            np.random.default_rng(rng),
+            _checks.generator("rng", rng),
             (EXACT if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
             None if max_iter is None else _checks.positive_int("max_iter", max_iter),
         )

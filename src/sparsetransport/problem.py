@@ -144,8 +144,9 @@ class Problem:
         a: Any = None,
         b: Any = None,
         *,
-        cost: str = "sqeuclidean",
+        metric: str = "sqeuclidean",
         normalize_cost: bool = False,
+        forbidden: Any = None,
         kernels: Any = None,
         unbalanced: Any = "auto",
         reg: float = 0.0,
@@ -156,14 +157,18 @@ class Problem:
         _checks.require_order("the rows of X and a", _checks.labels(X, "index"), _checks.labels(a, "index"))
         _checks.require_order("the rows of Y and b", _checks.labels(Y, "index"), _checks.labels(b, "index"))
         _checks.flag("normalize_cost", normalize_cost)
-        _checks.choice("cost", cost, costs.METRICS)
+        _checks.choice("metric", metric, costs.METRICS)
         if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
-            built = Cost.lazy(x, y, cost, normalize=normalize_cost)
+            if forbidden is not None:
+                raise ValueError("forbidden needs a matrix of costs: pass lazy=False")
+            built = Cost.lazy(x, y, metric, normalize=normalize_cost)
         else:
-            matrix = costs.cost_matrix(x, y, cost, normalize=normalize_cost)
+            matrix = costs.cost_matrix(x, y, metric, normalize=normalize_cost)
+            if forbidden is not None:
+                matrix[_checks.mask("forbidden", forbidden, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
         sides = _sides(kernels, "median")
-        if cost == "cosine":  # which sees directions alone, and so do the kernels
+        if metric == "cosine":  # which sees directions alone, and so do the kernels
             sides = tuple(  # type: ignore[assignment]
                 as_gram(
                     f"kernels[{k}]", kernel, len(p), p / np.linalg.norm(p, axis=1, keepdims=True), lazy=built.is_lazy

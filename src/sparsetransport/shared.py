@@ -150,7 +150,7 @@ def solve_shared(
     start: Any = None,
     polish: bool | None = None,
     tol: float | None = None,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     callback: Callback | None = None,
 ) -> SharedResult:
     r"""Choose one set of links for many scenarios.
@@ -184,7 +184,7 @@ def solve_shared(
     tol : float, optional
         A gradient below this share of a problem's scale counts as zero: 1e-13.
     n_jobs : int, optional
-        Threads: -1 or None for as many as there are cores, -2 for one less, and so on. The result does not depend on
+        Threads: all cores by default, -1; all but one for -2, and so on; one for None. The result does not depend on
         it.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of links; a true answer stops the solve.

@@ -308,7 +308,7 @@ def test_titles_of_pictures_of_little():
             {"fixed": [(0, 0), (0, 1)], "max_per_plant": 1},
             "max_per_plant must allow the fixed links, got 1 for number 0",
         ),
-        ({"forbidden": np.ones((2, 2), bool)}, r"forbidden must have the shape of profit, \(4, 4\), got \(2, 2\)"),
+        ({"forbidden": np.ones((2, 2), bool)}, r"forbidden must have shape \(4, 4\), got \(2, 2\)"),
         ({"fixed": [(1, 2)], "forbidden": [(0, 0), (1, 2)]}, r"fixed and forbidden must not share.*\(1, 2\) in both"),
         ({"fixed": [(1, 2)], "forbidden": np.eye(4, k=1, dtype=bool)}, r"must not share a link, got \(1, 2\) in both"),
         ({"max_per_plant": [1, -1, 1, 1]}, "max_per_plant must not be negative, got -1 for number 1"),

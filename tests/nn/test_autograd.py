@@ -387,7 +387,7 @@ class TestBadInput:
         """Neither here nor in NumPy: a cost of one would be made up."""
         x = torch.ones(2, 4, 3)
         bad = x.index_put((torch.tensor([1]), torch.tensor([2])), torch.zeros(3))
-        for function in (lambda *points: nn.cost_matrix(*points, "cosine"), nn.SparseTransportLoss(cost="cosine")):
+        for function in (lambda *points: nn.cost_matrix(*points, "cosine"), nn.SparseTransportLoss(metric="cosine")):
             with pytest.raises(ValueError, match=r"^x has the zero vector at row 2: its cosine is not defined$"):
                 function(bad[1], x[0])
             with pytest.raises(ValueError, match=r"^problem 1 of the batch: y has the zero vector at row 2"):
@@ -410,7 +410,7 @@ class TestBadInput:
             ({"budget": -1}, "budget must be"),
             ({"gap_tol": -0.1}, "gap_tol must be a positive number, got -0.1"),
             ({"start": np.ones((2, 3), int)}, "start must be a Result, a plan of floats or a list of pairs"),
-            ({"cost": "euclid"}, "cost must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'euclid'"),
+            ({"metric": "euclid"}, "metric must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'euclid'"),
             ({"kernel": "gauss"}, "kernel must be one of"),
             ({"kernel": ("rbf", "imq", "delta")}, "kernel must be one for both sides or a pair, got 3 of them"),
             ({"kernel": ("rbf", "gauss")}, "kernel must be one of"),

@@ -60,15 +60,16 @@ def test_both_loops_reach_the_same_optimum_where_ties_abound(case):
 
 @pytest.mark.parametrize("kernel", ["delta", "rbf", "imq", "imq-v2"])
 @pytest.mark.parametrize("budget", [3, 12, st.PerColumn(1), st.PerRow(2) & st.PerColumn(2), None], ids=repr)
-@pytest.mark.parametrize("cost", ["sqeuclidean", "euclidean", "cosine"])
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
 @pytest.mark.parametrize("polish", [False, True])
-def test_dense_and_lazy_geometry_give_the_same_plan(kernel, budget, cost, polish):
+def test_dense_and_lazy_geometry_give_the_same_plan(kernel, budget, metric, polish):
     """Points kept and entries computed on demand, or matrices built at once: one plan."""
     for seed in range(3):
         rng = np.random.default_rng(seed)
         X, Y = rng.normal(size=(20, 3)), rng.normal(size=(18, 3)) + 0.5
-        options = {"kernels": kernel, "cost": cost, "budget": budget, "unbalanced": 10.0, "reg": 0.1, "polish": polish}
-        dense, lazy = (st.solve_sample(X, Y, normalize_cost=True, lazy=lazy, **options) for lazy in (False, True))
+        geometry = {"kernels": kernel, "metric": metric, "normalize_cost": True, "unbalanced": 10.0, "reg": 0.1}
+        options = geometry | {"budget": budget, "polish": polish}
+        dense, lazy = (st.solve_sample(X, Y, lazy=lazy, **options) for lazy in (False, True))
         assert support(dense) == support(lazy)
         np.testing.assert_allclose(dense.plan, lazy.plan, atol=1e-8)
         assert lazy.value == pytest.approx(dense.value, rel=1e-8)

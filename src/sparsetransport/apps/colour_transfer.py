@@ -80,7 +80,7 @@ def colour_transfer(
     """
     colours = _checks.positive_int("colours", colours)
     image, reference = _unit("image", image), _unit("reference", reference)
-    rng = np.random.default_rng(rng)
+    rng = _checks.generator("rng", rng)
     source, target = palette(image, colours, rng=rng), palette(reference, colours, rng=rng)
     problem = palette_problem(source, target, unbalanced=unbalanced, kernel=kernel)
     result = solve_problem(problem, budget=budget)

@@ -193,15 +193,13 @@ def workers(n_jobs: int | None) -> Iterator[Run]:
     try:
         import joblib
         from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
-    except ImportError:
-        if n_jobs not in (None, 1):
-            raise ImportError("n_jobs needs joblib: pip install 'sparsetransport[batch]'") from None
-        yield map
-        return
-    backend, usual = get_active_backend(prefer="threads")
-    count = backend.effective_n_jobs(usual if n_jobs is None else n_jobs)
-    if isinstance(backend, SequentialBackend | ThreadingBackend):
-        count = min(count, THREADS * joblib.cpu_count())
+    except ImportError:  # which only a cluster needs
+        backend, count = None, 1 if n_jobs is None else _checks.threads(n_jobs)
+    else:
+        backend, usual = get_active_backend(prefer="threads")
+        count = backend.effective_n_jobs(usual if n_jobs is None else n_jobs)
+    if backend is None or isinstance(backend, SequentialBackend | ThreadingBackend):
+        count = min(count, THREADS * _checks.cores())
         if count == 1:
             yield map
             return

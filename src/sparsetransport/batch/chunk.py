@@ -102,8 +102,7 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
         if group:
             try:
                 alone += _together(group, task, results)
-            except Exception:  # such as a warning turned into an error: alone, the problem that it is of has an index
-                _LOG.debug("problems could not be solved together", exc_info=True)
+            except Warning:  # turned into an error by the user: alone, the problem that it is of has an index
                 alone += group
     for ready in alone:
         if task.stop.asked:
@@ -205,7 +204,7 @@ def _limits(options: Options, shape: Any) -> Limits | None:
     if not options.compiled or options.gap_tol is not None:
         return None
     limits = limits_of(options.matroid, shape)
-    return None if len(limits.labels) or is_one_to_one(limits) else limits
+    return None if len(limits.labels) or (options.polish and is_one_to_one(limits)) else limits
 
 
 def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]:

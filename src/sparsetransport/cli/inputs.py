@@ -198,7 +198,7 @@ def _order(
     return [place[name] for name in labels]
 
 
-def build(inputs: Inputs, *, kernels: Any, cost: str | None, normalize: bool, unbalanced: Any, reg: float) -> Problem:
+def build(inputs: Inputs, *, kernels: Any, metric: str | None, normalize: bool, unbalanced: Any, reg: float) -> Problem:
     """The problem that files and options describe."""
     if inputs.costs is None:
         x, y = inputs.points or (None, None)
@@ -207,14 +207,14 @@ def build(inputs: Inputs, *, kernels: Any, cost: str | None, normalize: bool, un
             y,
             inputs.a,
             inputs.b,
-            cost=cost or "sqeuclidean",
+            metric=metric or "sqeuclidean",
             normalize_cost=normalize,
             kernels=kernels,
             unbalanced=unbalanced,
             reg=reg,
         )
-    if cost is not None:
-        raise ValueError("--cost and a matrix of costs exclude each other")
+    if metric is not None:
+        raise ValueError("--metric and a matrix of costs exclude each other")
     costs = inputs.costs
     if normalize:
         largest = float(np.max(costs, where=np.isfinite(costs), initial=0.0))

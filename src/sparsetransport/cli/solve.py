@@ -40,7 +40,7 @@ class Settings(NamedTuple):
 
     budget: Matroid | None
     kernels: Any
-    cost: str | None
+    metric: str | None
     normalize: bool
     unbalanced: Any
     reg: float
@@ -87,7 +87,7 @@ def solve(
     bandwidth: Annotated[
         str | None, typer.Option(help="σ² of the kernel, or median (default) or mean.", rich_help_panel=PROBLEM)
     ] = None,
-    cost: Annotated[
+    metric: Annotated[
         str | None, typer.Option(help=f"{', '.join(METRICS)}; the first by default.", rich_help_panel=PROBLEM)
     ] = None,
     normalize_cost: Annotated[
@@ -121,7 +121,7 @@ def solve(
         settings = Settings(
             budget=_budget(budget, per_column, per_row),
             kernels=_kernel(kernel, bandwidth),
-            cost=cost,
+            metric=metric,
             normalize=normalize_cost,
             unbalanced=_weights(unbalanced),
             reg=reg,
@@ -147,8 +147,8 @@ def solve(
 def _check(settings: Settings) -> None:
     """Refuse, before any file is read, what no problem could have."""
     _checks.choice("--method", settings.method, METHODS)
-    if settings.cost is not None:
-        _checks.choice("--cost", settings.cost, METRICS)
+    if settings.metric is not None:
+        _checks.choice("--metric", settings.metric, METRICS)
     _checks.number("--reg", settings.reg, positive=False)
     if settings.gap_tol is not None:
         _checks.number("--gap-tol", settings.gap_tol, positive=True)
@@ -180,7 +180,7 @@ def _solved(settings: Settings, inputs: Inputs, callback: Callback | None) -> tu
     problem = build(
         inputs,
         kernels=settings.kernels,
-        cost=settings.cost,
+        metric=settings.metric,
         normalize=settings.normalize,
         unbalanced=settings.unbalanced,
         reg=settings.reg,

@@ -19,7 +19,7 @@ def squared_distances(x: Floats, y: Floats) -> Floats:
 
 def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
     """The cost as points, in the form that turns a product of matrices into distances."""
-    kind, scale = _checks.choice("cost", metric, METRICS), 1.0
+    kind, scale = METRICS[metric], 1.0
     if metric == "cosine":  # half the squared distance of directions, which rounds better than one minus their product
         length_x, length_y = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
         for name, length in (("X", length_x), ("Y", length_y)):

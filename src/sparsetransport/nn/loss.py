@@ -36,7 +36,7 @@ class SparseTransportLoss(torch.nn.Module):
         one. Where λ is so small that a plan is empty, points have no reason to move, and a warning says so, once.
     reg : float
         λ₂.
-    cost : {"sqeuclidean", "euclidean", "cosine"}
+    metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     reduction : {"mean", "sum", "none"}
         What becomes of the values of a batch.
@@ -73,7 +73,7 @@ class SparseTransportLoss(torch.nn.Module):
         unbalanced: Any = "auto",
         reg: float = 0.0,
         *,
-        cost: str = "sqeuclidean",
+        metric: str = "sqeuclidean",
         reduction: str = "mean",
         fixed_kernel: bool = False,
         warm_start: bool = False,
@@ -81,7 +81,7 @@ class SparseTransportLoss(torch.nn.Module):
     ) -> None:
         super().__init__()
         _checks.choice("reduction", reduction, dict.fromkeys(("mean", "sum", "none")))
-        _checks.choice("cost", cost, METRICS)
+        _checks.choice("metric", metric, METRICS)
         for each in _kernel_pair(kernel):
             as_kernel("kernel", each)
         require_fixed(unbalanced=unbalanced, reg=reg)
@@ -93,7 +93,7 @@ class SparseTransportLoss(torch.nn.Module):
         many = isinstance(start, list) and is_results(start)  # one for every problem of a batch
         Options.checked(budget=budget, **options | ({"start": None} if many else {}))
         self.budget, self.kernel, self.unbalanced, self.reg = budget, kernel, unbalanced, reg
-        self.cost, self.reduction, self.options = cost, reduction, options
+        self.metric, self.reduction, self.options = metric, reduction, options
         self.fixed_kernel = _checks.flag("fixed_kernel", fixed_kernel)
         self.warm_start = _checks.flag("warm_start", warm_start)
         self.results: list[Result] = []
@@ -107,7 +107,7 @@ class SparseTransportLoss(torch.nn.Module):
         """What the module was made with."""
         return (
             f"budget={self.budget}, kernel={self.kernel!r}, unbalanced={self.unbalanced!r}, reg={self.reg}, "
-            f"cost={self.cost!r}, reduction={self.reduction!r}"
+            f"metric={self.metric!r}, reduction={self.reduction!r}"
         )
 
     def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
@@ -116,7 +116,7 @@ class SparseTransportLoss(torch.nn.Module):
         dtype = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
             x, y = x.double(), y.double()
-            costs = cost_matrix(x, y, self.cost)
+            costs = cost_matrix(x, y, self.metric)
             kernels = self._grams(x, y)
         start = self.results if self.warm_start and self._fits(costs) else self.options.get("start")
         self.results = []  # so that those of two calls do not meet in memory
@@ -139,7 +139,7 @@ class SparseTransportLoss(torch.nn.Module):
         return value.mean() if self.reduction == "mean" else value.sum()
 
     def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
-        if self.cost == "cosine":  # which sees directions alone, and so do the kernels
+        if self.metric == "cosine":  # which sees directions alone, and so do the kernels
             x, y = directions("x", x), directions("y", y)
         grams = [gram_matrix(kernel, points) for kernel, points in zip(_kernel_pair(self.kernel), (x, y), strict=True)]
         return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams

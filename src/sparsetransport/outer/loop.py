@@ -187,6 +187,14 @@ def as_arrays(support: Sequence[Pair]) -> tuple[Ints, Ints]:
     return array[:, 0], array[:, 1]
 
 
+def _require_free(view: View, pair: Pair) -> None:
+    """A rule may be the user's own: see that what it chose may be added."""
+    i, j = pair
+    m, n = view.objective.shape
+    if not (0 <= i < m and 0 <= j < n) or pair in view.support or not view.is_free(*as_arrays([pair]))[0]:
+        raise ValueError(f"method: select must return a pair off the support that the budget lets in, got {pair!r}")
+
+
 def maximise(
     objective: Quadratic,
     budget: int | Matroid | None,
@@ -245,6 +253,7 @@ def maximise(
         pair = rule.select(view)
         if pair is None:
             break
+        _require_free(view, pair)
         helps = view.gradient(*as_arrays([pair]))[0] < -threshold
         if not helps and (reclaim or rule.exhaustive or matroid is None):
             best = None if rule.exhaustive else view.best()

@@ -220,7 +220,7 @@ def design(
     weights: Any = None,
     held_out: Any = None,
     polish: bool = True,
-    n_jobs: int | None = None,
+    n_jobs: int | None = -1,
     callback: Callback | None = None,
 ) -> Design:
     """Choose which links to build so that the expected profit over demand scenarios is large.
@@ -260,8 +260,7 @@ def design(
     polish : bool
         Exchange links for better ones at the end, where that raises the profit.
     n_jobs : int, optional
-        Threads, as in `solve_shared`: all cores by default or for -1, all but one for -2. The result does not depend
-        on it.
+        Threads, as in `solve_shared`: all cores by default. The result does not depend on it.
     callback : callable, optional
         Called after each step of choosing; a true answer ends the design with what there is.
 
@@ -394,7 +393,7 @@ def _task(
     rates, capacity, demand = market(profit, supply, demand_scenarios)
     shape = rates.shape
     there = pairs("fixed", [] if fixed is None else fixed, shape)
-    banned = _banned(forbidden, shape)
+    banned = _checks.mask("forbidden", [] if forbidden is None else forbidden, shape)
     for i, j in there.tolist():
         if banned[i, j]:
             raise ValueError(f"fixed and forbidden must not share a link, got {(i, j)} in both")
@@ -430,19 +429,6 @@ def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:
             f"{name} must allow the fixed links, got {limits[over[0]]} for number {over[0]}, which has more"
         )
     return np.minimum(limits, most)
-
-
-def _banned(forbidden: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which links cannot be built, from a mask or from pairs."""
-    if forbidden is not None and np.asarray(forbidden).dtype == bool:
-        mask = np.asarray(forbidden)
-        if mask.shape != shape:
-            raise ValueError(f"forbidden must have the shape of profit, {shape}, got {mask.shape}")
-        return mask
-    out = pairs("forbidden", [] if forbidden is None else forbidden, shape)
-    mask = np.zeros(shape, bool)
-    mask[out[:, 0], out[:, 1]] = True
-    return mask
 
 
 def _held_out(held_out: Any, products: int) -> Floats:
