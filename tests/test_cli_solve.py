@@ -550,7 +550,10 @@ SENTENCES = [
     ("good.npy good.npy --metric l1", "--metric must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'l1'"),
     ("good.npy good.npy --method magic", "--method must be one of 'omp', "),
     ("good.npy good.npy --bound loose", "--bound must be one of 'none', 'cheap', 'tight', got 'loose'"),
-    ("good.npy good.npy --unbalanced much", "--unbalanced must be a number, two of them (3,5), or auto, got 'much'"),
+    (
+        "good.npy good.npy --unbalanced much",
+        "--unbalanced must be a number, two of them (3,5), or auto or a multiple",
+    ),
     ("good.npy good.npy --unbalanced 1,2,3", "--unbalanced must be a number, two of them (3,5), or auto"),
     ("good.npy good.npy --unbalanced 0", "--unbalanced must be a positive number, got 0.0"),
     ("good.npy good.npy --reg -1", "--reg must be a number that is not negative, got -1.0"),

@@ -277,3 +277,24 @@ def test_pairs_of_points_can_be_forbidden():
 def test_what_cannot_be_forbidden(forbidden, options, message):
     with pytest.raises(ValueError, match=message):
         st.solve_sample(np.eye(3), np.eye(3), forbidden=forbidden, **options)
+
+
+@pytest.mark.parametrize(
+    ("unbalanced", "factors"),
+    [("auto", (1, 1)), ("100*auto", (100, 100)), (" 0.5 x auto", (0.5, 0.5)), (("auto", "1e3*auto"), (1, 1000))],
+)
+def test_weights_may_be_multiples_of_auto(unbalanced, factors):
+    """Alone and in a batch."""
+    C, a, b = np.random.default_rng(0).random((5, 4)), np.full(5, 0.2), np.full(4, 0.25)
+    auto = st.Problem.from_matrices(C, a, b).unbalanced[0]
+    weights = tuple(factor * auto for factor in factors)
+    assert st.Problem.from_matrices(C, a, b, unbalanced=unbalanced).unbalanced == pytest.approx(weights)
+    alone, [result] = st.solve(C, a, b, unbalanced=weights), st.solve_batch([(C, a, b)], unbalanced=unbalanced)
+    np.testing.assert_allclose(result.plan, alone.plan, atol=1e-12)
+    assert st.Problem.from_matrices(C, a, b, unbalanced=("auto", 3.0)).unbalanced == pytest.approx((auto, 3.0))
+
+
+@pytest.mark.parametrize("unbalanced", ["-1*auto", "0*auto", "*auto", "nan*auto", "auto*2", "2auto", ("auto", "many")])
+def test_what_is_no_multiple_of_auto(unbalanced):
+    with pytest.raises(ValueError, match=r"unbalanced must be a positive number, 'auto' or a multiple such as"):
+        st.Problem.from_matrices(np.eye(2), unbalanced=unbalanced)

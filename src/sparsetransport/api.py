@@ -72,7 +72,7 @@ def solve(
     budget : int, Matroid or None
         At most so many entries in the whole plan; or `PerColumn`, `PerRow`, `Partition`, `Laminar`, an intersection
         such as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
-    unbalanced : float, pair of floats, or "auto"
+    unbalanced : float, "auto", a multiple of it such as "100*auto", or a pair of them
         λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a
         hundred times as bad as transporting everything at the mean cost.
     reg : float

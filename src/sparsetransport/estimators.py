@@ -147,7 +147,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _checks.choice("metric", self.metric, costs.METRICS)
         as_kernel("kernel", self.kernel)
         _checks.number("reg", self.reg, positive=False)
-        if weights_of(self.unbalanced) is None:
+        if isinstance(self.unbalanced, str) or weights_of(self.unbalanced).need_auto:
             raise ValueError(f"unbalanced must be a positive number or a pair of them, got {self.unbalanced!r}")
         self._points = points.copy()
         self.classes_, self._labels = np.unique(labels, return_inverse=True)

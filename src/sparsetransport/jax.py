@@ -40,7 +40,7 @@ class _How(NamedTuple):
     """What is the same for all problems that a traced call may see; hashable, so that JAX compiles a call once."""
 
     budget: int | Matroid | None
-    unbalanced: tuple[float, float] | str
+    unbalanced: tuple[float | str, ...]
     reg: float
     options: tuple[tuple[str, Any], ...]
 
@@ -105,7 +105,7 @@ def sparse_transport(
         raise TypeError("rng must be a seed: a compiled call gives the same plan whenever it sees the same costs")
     Options.checked(budget=budget, **options)
     options.setdefault("rng", 0)
-    weights = weights_of(unbalanced)
+    weights = tuple(f"{x}*auto" if of_auto else x for x, of_auto in zip(*weights_of(unbalanced), strict=True))
     _checks.number("reg", reg, positive=False)
     if jnp.ndim(C) != 2:
         raise ValueError(f"C must have 2 dimensions, got shape {jnp.shape(C)}: a batch goes through jax.vmap")
@@ -113,7 +113,7 @@ def sparse_transport(
     if m * n == 0:
         raise ValueError(f"C must not be empty, got shape {(m, n)}")
     dtype = jnp.promote_types(jnp.asarray(C).dtype, jnp.float32)
-    how = _How(budget, "auto" if weights is None else weights, float(reg), tuple(sorted(options.items())))
+    how = _How(budget, weights, float(reg), tuple(sorted(options.items())))
     try:
         hash(how)
     except TypeError as error:

@@ -1,8 +1,9 @@
 """The problem: costs, masses, kernels and weights, and what the objective looks like on a support."""
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ Fields = tuple[Floats, Floats]
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
 _UNUSUAL = 10.0  # times a total of one
+_WEIGHTS = "a positive number, 'auto' or a multiple such as '100*auto', or a pair of them"
 _SOFT = "marginals are soft here, and a large number comes close to hard ones"
 
 
@@ -102,19 +104,21 @@ class Problem:
             _warn_of_totals(*(("b", b, "a") if self.a is None else ("a", a, "b")))
         gram_a = as_gram("kernels[0]", self.gram_a, m, x, lazy=cost.is_lazy)
         gram_b = as_gram("kernels[1]", self.gram_b, n, y, lazy=cost.is_lazy)
-        if weights is None:
+        if weights.need_auto:
             with np.errstate(over="ignore"):
                 undelivered = float(a @ gram_a.times(a) + b @ gram_b.times(b))
-            weights = (auto_weight(cost.mean, a, b, undelivered),) * 2
-            if not 0.0 < weights[0] < np.inf:
+            auto = auto_weight(cost.mean, a, b, undelivered)
+            if not 0.0 < auto < np.inf:
                 raise ValueError("unbalanced='auto' finds no weight: the masses or costs are too large or too small")
             if cost.common < cost.mean:
                 _checks.warn(
                     f"unbalanced='auto' follows the mean cost, {cost.mean:.2g}, and without the largest it is "
                     f"{cost.common:.2g}: mark pairs that are forbidden with inf, or give a weight"
                 )
+        else:
+            auto = np.nan
         # Not by assignment, since the dataclass is frozen.
-        vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights, reg=reg)
+        vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights.given(auto), reg=reg)
         with np.errstate(all="ignore"):
             if not np.isfinite(self.constant + cost.mean):
                 raise ValueError("costs, masses and weights must multiply to numbers below 1e308: rescale them")
@@ -273,23 +277,42 @@ def _warn_of_totals(name: str, masses: Floats, other: str) -> None:
         _checks.warn(f"{name} has a total of {total:.3g}, and {other}, which is not given, of one: give both")
 
 
-def weights_of(unbalanced: Any) -> tuple[float, float] | None:
-    """The weights of the two marginals; None for "auto"."""
-    rule = "a positive number, a pair of them, or 'auto'"
+class Weights(NamedTuple):
+    """What was said of the weights of the two marginals: numbers, or multiples of what "auto" finds."""
+
+    numbers: tuple[float, float]
+    of_auto: tuple[bool, bool]
+
+    @property
+    def need_auto(self) -> bool:
+        """Is one of them a multiple?"""
+        return any(self.of_auto)
+
+    def given(self, auto: Any) -> tuple[Any, Any]:
+        """The weights, where "auto" finds this."""
+        first, second = (x * auto if multiple else x for x, multiple in zip(*self, strict=True))
+        return first, second
+
+
+def weights_of(unbalanced: Any) -> Weights:
+    """The weights of the two marginals, checked."""
     if unbalanced is None:
-        raise TypeError(f"unbalanced must be {rule}, got None: {_SOFT}")
-    if isinstance(unbalanced, str):
-        if unbalanced != "auto":
-            raise ValueError(f"unbalanced must be {rule}, got {unbalanced!r}")
-        return None
-    first, second = _pair("unbalanced", unbalanced, single=np.ndim(unbalanced) == 0)
-    return _weight(first), _weight(second)
+        raise TypeError(f"unbalanced must be {_WEIGHTS}, got None: {_SOFT}")
+    single = isinstance(unbalanced, str) or np.ndim(unbalanced) == 0
+    first, second = map(_weight, _pair("unbalanced", unbalanced, single=single))
+    return Weights((first[0], second[0]), (first[1], second[1]))
 
 
-def _weight(value: Any) -> float:
-    """The weight of one marginal."""
+def _weight(value: Any) -> tuple[float, bool]:
+    """The weight of one marginal, and whether it is a multiple of "auto"."""
+    if isinstance(value, str):
+        factor = re.fullmatch(r"(?:(.+?)\s*[*x]\s*)?auto", value.strip())
+        try:
+            return _checks.number("unbalanced", float(factor[1] or 1.0) if factor else np.nan, positive=True), True
+        except ValueError:
+            raise ValueError(f"unbalanced must be {_WEIGHTS}, got {value!r}") from None
     try:
-        return _checks.number("unbalanced", value, positive=True)
+        return _checks.number("unbalanced", value, positive=True), False
     except ValueError as error:
         if value == np.inf:
             raise ValueError(f"{error}: {_SOFT}") from None

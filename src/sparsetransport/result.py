@@ -191,7 +191,7 @@ class Result(Gap):
     >>> import sparsetransport as st
     >>> res = st.solve([[0.0, 2.0], [2.0, 1.0]], [0.5, 0.5], [0.5, 0.5], budget=1, unbalanced=10.0, reg=0.1)
     >>> res
-    Result(1 of 2x2 entries, value=5.012, the budget is used up)
+    Result(1 of 2x2 entries, value=5.012, 50% and 50% of the mass off the mark, the budget is used up)
     >>> res.plan.round(3)
     array([[0.499, 0.   ],
            [0.   , 0.   ]])
@@ -208,8 +208,9 @@ class Result(Gap):
     _proofs: dict[bool, Certificate] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        m, n = self._parts.shape
-        return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {self.status})"
+        (m, n), errors = self._parts.shape, self.marginal_errors
+        off = f"{errors[0]:.0%} and {errors[1]:.0%} of the mass off the mark, " * (max(errors) >= 0.01)
+        return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {off}{self.status})"
 
     @property
     def rows(self) -> Any:

@@ -219,7 +219,7 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
         else:
             flat = _Flat.of(group)
             fine = flat.seen.sound & flat.usual
-            if weights_of(task.geometry["unbalanced"]) is None:  # alone there will be a warning
+            if weights_of(task.geometry["unbalanced"]).need_auto:  # alone there will be a warning
                 fine &= ~flat.apart
             if not fine.all():  # rare: leave these out, and look again
                 left = [ready for ready, good in zip(group, fine.tolist(), strict=True) if not good]
@@ -307,8 +307,8 @@ def _pack_matrices(
 ) -> tuple[batch.Pack, Floats]:
     """Costs and masses as `Problem` would have them, and the scales it would have."""
     weights = weights_of(geometry["unbalanced"])
-    automatic = _auto_weights(flat)[:, None] if weights is None else weights
-    twice = 2.0 * np.broadcast_to(automatic, flat.shape.shape)
+    auto = _auto_weights(flat) if weights.need_auto else np.full(len(group), np.nan)
+    twice = 2.0 * np.column_stack([np.broadcast_to(weight, len(group)) for weight in weights.given(auto)])
     scale = np.maximum((twice * flat.seen.largest).max(1), -np.minimum(flat.seen.lowest, 0.0))
     packed = batch.Pack.of(
         np.column_stack([flat.shape, np.zeros_like(flat.shape)]),

@@ -23,6 +23,7 @@ from ..geometry.kernels import NAMES as KERNELS
 from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..options import METHODS
 from ..outer.loop import Callback, Step
+from ..problem import weights_of
 from ..result import Result
 from . import writing
 from .console import Debug, duration, errors, figure, in_background, plain_errors, share
@@ -94,7 +95,8 @@ def solve(
         bool, typer.Option("--normalize-cost", help="Divide costs by the largest.", rich_help_panel=PROBLEM)
     ] = False,
     unbalanced: Annotated[
-        str, typer.Option(help="Weight of the marginals: a number, two (3,5), or auto.", rich_help_panel=PROBLEM)
+        str,
+        typer.Option(help="Weight of marginals: a number, two (3,5), auto or 100xauto.", rich_help_panel=PROBLEM),
     ] = "auto",
     reg: Annotated[float, typer.Option(help="Weight of the quadratic term.", rich_help_panel=PROBLEM)] = 0.0,
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", rich_help_panel=PROBLEM)] = "omp",
@@ -228,15 +230,20 @@ def _kernel(name: str | None, bandwidth: str | None) -> Any:
 
 
 def _weights(text: str) -> Any:
-    """The number, the two, or "auto"."""
-    if text == "auto":
-        return text
-    numbers = [_number("--unbalanced", part, "two of them (3,5), or auto") for part in text.split(",")]
-    if len(numbers) > 2:
-        raise ValueError(f"--unbalanced must be a number, two of them (3,5), or auto, got {text!r}")
-    for weight in numbers:
-        _checks.number("--unbalanced", weight, positive=True)
-    return (numbers[0], numbers[-1])
+    """The number, a multiple of "auto", or two of either."""
+    rule = "two of them (3,5), or auto or a multiple of it (100xauto)"
+    parts = text.split(",")
+    if len(parts) > 2:
+        raise ValueError(f"--unbalanced must be a number, {rule}, got {text!r}")
+    weights: list[Any] = []
+    for part in parts:
+        is_multiple = part.strip().endswith("auto")
+        weights.append(part if is_multiple else _number("--unbalanced", part, rule))
+        if is_multiple:
+            weights_of(part)
+        else:
+            _checks.number("--unbalanced", weights[-1], positive=True)
+    return (weights[0], weights[-1])
 
 
 def _number(option: str, text: str, otherwise: str) -> float:
