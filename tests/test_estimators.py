@@ -24,7 +24,11 @@ from sparsetransport.estimators import TransportClassifier
 
 
 def _known_to_fail(estimator):
-    return {"check_methods_subset_invariance": "all new points are matched together: a label may depend on the batch"}
+    twice = "a point of weight two has as many links as a point, and two points have twice as many"
+    return {
+        "check_methods_subset_invariance": "all new points are matched together: a label may depend on the batch",
+        "check_sample_weight_equivalence_on_dense_data": twice,
+    }
 
 
 @parametrize_with_checks([TransportClassifier()], expected_failed_checks=_known_to_fail)
@@ -269,3 +273,21 @@ def test_more_links_than_labelled_points_are_all_of_these(recwarn):
     many, all_of_them = (TransportClassifier(links).fit(X, y).transport(new) for links in (1000, 8))
     assert many.value == all_of_them.value
     assert not recwarn.list
+
+
+def test_weights_of_labelled_points():
+    """Those without any are left out, and the others keep their shares of the mass."""
+    X, y = _clusters(0, [20, 20])
+    new, _ = _clusters(0, [5, 35])
+    few = np.where(y == 0, 1.0, 7.0)  # the proportions of the new points
+    weighted = TransportClassifier(unbalanced=(100.0, 10.0)).fit(X, y, sample_weight=few)
+    equal = TransportClassifier(unbalanced=(100.0, 10.0)).fit(X, y)
+    shares = [np.bincount(y[each.transport(new).rows], each.transport(new).mass, 2) / 40 for each in (weighted, equal)]
+    assert shares[0][0] == pytest.approx(1 / 8, abs=0.05)
+    assert shares[1][0] > 0.25
+    part = TransportClassifier().fit(X, y, sample_weight=np.arange(40) % 2)
+    np.testing.assert_array_equal(
+        part.predict_proba(new), TransportClassifier().fit(X[1::2], y[1::2]).predict_proba(new)
+    )
+    with pytest.raises(ValueError, match=r"(?i)sample.weight.*zero"):
+        TransportClassifier().fit(X, y, sample_weight=np.zeros(40))

@@ -21,7 +21,7 @@ from .result import Result
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError:
     cure = "pip install 'sparsetransport[sklearn]'"
     raise ImportError(f"sparsetransport.estimators needs scikit-learn 1.6 or newer: {cure}") from None
@@ -126,7 +126,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.unbalanced = unbalanced
         self.reg = reg
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Keep the labelled points.
 
         Parameters
@@ -135,6 +135,8 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The points.
         y : array of shape (m,)
             Their labels, numbers or strings.
+        sample_weight : array of shape (m,), optional
+            Their shares of the mass, equal by default; points without any are left out.
 
         Returns
         -------
@@ -149,8 +151,12 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _checks.number("reg", self.reg, positive=False)
         if isinstance(self.unbalanced, str) or weights_of(self.unbalanced).need_auto:
             raise ValueError(f"unbalanced must be a positive number or a pair of them, got {self.unbalanced!r}")
-        self._points = points.copy()
-        self.classes_, self._labels = np.unique(labels, return_inverse=True)
+        weights = _check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight must not be zero for all points")
+        used = weights > 0.0
+        self._points, self._share = points[used], weights[used] / weights.sum()
+        self.classes_, self._labels = np.unique(labels[used], return_inverse=True)
         return self
 
     def transport(self, X: Any) -> Result:
@@ -164,8 +170,8 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Result
-            Its rows are the labelled points in the order of ``fit``, its columns the new ones, whose masses are about
-            one each. ``relative_gap`` says how good it is.
+            Its rows are the labelled points that have a weight in the order of ``fit``, its columns the new ones, whose
+            masses are about one each. ``relative_gap`` says how good it is.
         """
         check_is_fitted(self)
         return self._transport(self._new(X))
@@ -218,7 +224,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         problem = Problem.from_points(
             self._points,
             points,
-            np.full(m, n / m),
+            n * self._share,
             np.ones(n),
             metric=self.metric,
             kernels=(self.kernel, Delta()),

@@ -22,7 +22,7 @@ METHODS: dict[str, type[Rule]] = {
     "greedy": Greedy,
     "residual-greedy": ResidualGreedy,
 }
-_IN_POT = {"plan_init": "start", "random_state": "rng"}  # what POT calls things, and we do
+_ELSEWHERE = {"plan_init": "start", "random_state": "rng", "seed": "rng", "kernel": "kernels", "cost": "metric"}
 _STARTS = "a Result, a plan of floats or a list of pairs of ints"
 
 
@@ -92,7 +92,7 @@ class Options(NamedTuple):
     ) -> "Options":
         """The options as `solve` takes them."""
         if unknown:
-            known = [f"{theirs} is called {ours} here" for theirs, ours in _IN_POT.items() if theirs in unknown]
+            known = [f"{theirs} is called {ours} here" for theirs, ours in _ELSEWHERE.items() if theirs in unknown]
             told = ", ".join(sorted(unknown)) + f" ({', '.join(known)})" * bool(known)
             raise TypeError(f"there is no option {told}; see solve for those there are")
         rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method

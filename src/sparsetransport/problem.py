@@ -138,7 +138,7 @@ class Problem:
             raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
         _checks.require_order("the rows of C and a", _checks.labels(C, "index"), _checks.labels(a, "index"))
         _checks.require_order("the columns of C and b", _checks.labels(C, "columns"), _checks.labels(b, "index"))
-        return cls(Cost.dense(C), a, b, *_sides(kernels, Delta()), unbalanced, reg)
+        return cls(Cost.dense(C), a, b, *sides_of(kernels, Delta()), unbalanced, reg)
 
     @classmethod
     def from_points(
@@ -171,7 +171,7 @@ class Problem:
             if forbidden is not None:
                 matrix[_checks.mask("forbidden", forbidden, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        sides = _sides(kernels, "median")
+        sides = sides_of(kernels, "median")
         if metric == "cosine":  # which sees directions alone, and so do the kernels
             sides = tuple(  # type: ignore[assignment]
                 as_gram(
@@ -335,7 +335,7 @@ def _both(sides: list[str]) -> str:
     return sides[0] if sides[0] == sides[1] else f"({', '.join(sides)})"
 
 
-def _sides(kernels: Any, default: Any) -> tuple[Any, Any]:
+def sides_of(kernels: Any, default: Any) -> tuple[Any, Any]:
     """What the user gave as kernels, for each side."""
     kernels = default if kernels is None else kernels
     return _pair("kernels", kernels, single=not isinstance(kernels, list | tuple))

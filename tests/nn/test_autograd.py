@@ -238,13 +238,13 @@ def test_euclidean_cost_has_a_gradient_where_points_meet():
 class TestLoss:
     def test_its_gradient_is_that_of_finite_differences(self):
         _, a, b, X, Y = inputs()
-        loss = nn.SparseTransportLoss(budget=8, kernel=(st.RBF(1.0), st.IMQ(2.0)), unbalanced=2.0, reg=0.1)
+        loss = nn.SparseTransportLoss(budget=8, kernels=(st.RBF(1.0), st.IMQ(2.0)), unbalanced=2.0, reg=0.1)
         assert torch.autograd.gradcheck(loss, (X, Y, a, b), eps=1e-7, atol=1e-5)
 
     def test_descending_it_brings_the_clouds_together(self):
         torch.manual_seed(0)
         x, y = torch.randn(30, 2).requires_grad_(), torch.randn(30, 2) * 0.5 + 3.0
-        loss = nn.SparseTransportLoss(kernel=st.Delta(), unbalanced=1000.0, warm_start=True)
+        loss = nn.SparseTransportLoss(kernels=st.Delta(), unbalanced=1000.0, warm_start=True)
         optimiser = torch.optim.SGD([x], lr=3.0)
         first = loss(x, y).item()
         for _ in range(40):
@@ -256,7 +256,7 @@ class TestLoss:
 
     def test_a_warm_start_gives_the_value_of_a_cold_one_without_a_budget(self):
         _, a, b, X, Y = inputs(batch=(2,))
-        cold, warm = (nn.SparseTransportLoss(warm_start=flag, kernel=st.RBF(1.0)) for flag in (False, True))
+        cold, warm = (nn.SparseTransportLoss(warm_start=flag, kernels=st.RBF(1.0)) for flag in (False, True))
         for shift in (0.0, 0.1, 0.2):
             torch.testing.assert_close(warm(X + shift, Y, a, b), cold(X + shift, Y, a, b))
         assert warm(X[0], Y[0]).shape == ()  # another shape starts anew
@@ -315,6 +315,24 @@ class TestLoss:
             loss = nn.SparseTransportLoss(budget=8, unbalanced=unbalanced, reduction="none")
             torch.testing.assert_close(loss(X, Y), torch.stack([loss(x, y) for x, y in zip(X, Y, strict=True)]))
 
+    @pytest.mark.parametrize("warm_start", [False, True])
+    def test_clouds_of_different_sizes_come_as_lists(self, warm_start):
+        """Values, gradients and results are those of one after the other; masses may be left out for some."""
+        rng = np.random.default_rng(0)
+        sizes = [(5, 7), (8, 4), (3, 3)]
+        xs, ys = ([torch.tensor(rng.normal(size=(pair[k], 2)), requires_grad=True) for pair in sizes] for k in (0, 1))
+        masses = [None, torch.full((8,), 0.2, dtype=torch.float64), None]
+        options = {"budget": 4, "unbalanced": 20.0}
+        alone = [nn.SparseTransportLoss(**options)(x, y, a) for x, y, a in zip(xs, ys, masses, strict=True)]
+        loss = nn.SparseTransportLoss(**options, reduction="none", warm_start=warm_start)
+        for _ in range(2):
+            together = loss(xs, ys, masses)
+            assert torch.allclose(together, torch.stack(alone))
+        assert [result.plan.shape for result in loss.results] == sizes
+        wanted = torch.autograd.grad(sum(alone), xs)
+        for mine, theirs in zip(torch.autograd.grad(together.sum(), xs), wanted, strict=True):
+            assert torch.allclose(mine, theirs)
+
     def test_a_batch_may_share_one_side(self):
         _, _, _, X, Y = inputs(batch=(3,))
         loss, one = nn.SparseTransportLoss(budget=5, reduction="sum"), Y[0].detach().requires_grad_()
@@ -336,7 +354,7 @@ class TestLoss:
         assert len(loss.results) == 1
 
     def test_its_text_says_what_it_was_made_with(self):
-        assert "budget=7, kernel='median', unbalanced='auto'" in repr(nn.SparseTransportLoss(budget=7))
+        assert "budget=7, kernels='median', unbalanced='auto'" in repr(nn.SparseTransportLoss(budget=7))
 
 
 class TestBadInput:
@@ -402,20 +420,47 @@ class TestBadInput:
             nn.SparseTransportLoss()(torch.ones(4, 2), torch.ones(4, 3))
 
     @pytest.mark.parametrize(
+        "clouds",
+        [
+            ([torch.ones(4, 2)], [torch.ones(4, 2)] * 2),
+            ([torch.ones(4, 2)] * 2, [torch.ones(4, 2)] * 2, [None]),
+            ([torch.ones(4, 2)] * 2, [torch.ones(4, 2)] * 2, None, torch.ones(2, 4)),
+            ([], []),
+            ([torch.ones(4, 2)], torch.ones(1, 4, 2)),
+        ],
+    )
+    def test_lists_that_do_not_match(self, clouds):
+        with pytest.raises(ValueError, match="must be a list with a tensor for every problem"):
+            nn.SparseTransportLoss()(*clouds)
+
+    def test_points_that_are_not_finite(self):
+        """The most common fault of a training: it is the points that are named, not costs that nobody gave."""
+        x, y = torch.ones(2, 4, 3), torch.zeros(2, 5, 3)
+        y[1, 2, 0] = torch.nan
+        loss = nn.SparseTransportLoss(budget=3)
+        with pytest.raises(ValueError, match=r"^y must be finite, got nan at \(1, 2, 0\)$"):
+            loss(x, y)
+        with pytest.raises(ValueError, match=r"^y must be finite, got nan at \(2, 0\)$"):
+            loss(list(x), list(y))
+
+    @pytest.mark.parametrize(
         ("options", "message"),
         [
             ({"budgets": 3}, "^there is no option budgets; see solve for those there are$"),
-            ({"kernels": st.RBF()}, "^there is no option kernels: here it is kernel, one for both sides or a pair$"),
+            ({"kernel": st.RBF()}, "^there is no option kernel \\(kernel is called kernels here\\)"),
             ({"method": "opm"}, "method must be one of"),
             ({"budget": -1}, "budget must be"),
             ({"gap_tol": -0.1}, "gap_tol must be a positive number, got -0.1"),
             ({"start": np.ones((2, 3), int)}, "start must be a Result, a plan of floats or a list of pairs"),
             ({"metric": "euclid"}, "metric must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'euclid'"),
-            ({"kernel": "gauss"}, "kernel must be one of"),
-            ({"kernel": ("rbf", "imq", "delta")}, "kernel must be one for both sides or a pair, got 3 of them"),
-            ({"kernel": ("rbf", "gauss")}, "kernel must be one of"),
+            ({"kernels": "gauss"}, r"kernels\[0\] must be one of"),
+            ({"kernels": ("rbf", "imq", "delta")}, "kernels must be one for both sides or a pair, got 3 of them"),
+            ({"kernels": ("rbf", "gauss")}, r"kernels\[1\] must be one of"),
             ({"unbalanced": 0.0}, "unbalanced must be a positive number, got 0.0"),
-            ({"unbalanced": "automatic"}, "unbalanced must be a positive number.* or 'auto', got 'automatic'"),
+            (
+                {"unbalanced": "automatic"},
+                "unbalanced must be .*, got 'automatic'",
+            ),
             ({"reg": -1.0}, "reg must be a number that is not negative, got -1.0"),
         ],
     )

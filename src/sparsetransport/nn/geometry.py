@@ -147,6 +147,15 @@ def require_points(name: str, points: Any) -> None:
         raise ValueError(f"{name} must not be empty, got shape {tuple(points.shape)}")
 
 
+def require_finite(**points: Tensor) -> None:
+    """See that there is no NaN or infinity among them."""
+    for name, each in points.items():
+        bad = (~torch.isfinite(each)).nonzero()
+        if len(bad):
+            place = tuple(bad[0].tolist())
+            raise ValueError(f"{name} must be finite, got {each[place].item()} at {place}") from None
+
+
 def require_tensor(name: str, value: Any) -> None:
     """See that an input is a tensor of real numbers."""
     if not isinstance(value, Tensor):

@@ -1,8 +1,10 @@
 """Transport with a budget as a loss between clouds of points."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -11,10 +13,13 @@ from ..geometry.costs import METRICS
 from ..geometry.kernels import as_kernel
 from ..matroids import Matroid
 from ..options import Options
-from ..problem import weights_of
+from ..problem import sides_of, weights_of
 from ..result import Result
 from .autograd import is_results, require_fixed, solve_tensors
-from .geometry import cost_matrix, directions, gram_matrix, two_sides
+from .geometry import cost_matrix, directions, gram_matrix, require_finite, two_sides
+
+Clouds = Tensor | Sequence[Tensor]
+Masses = Tensor | Sequence[Tensor | None] | None
 
 
 class SparseTransportLoss(torch.nn.Module):
@@ -26,7 +31,7 @@ class SparseTransportLoss(torch.nn.Module):
     ----------
     budget : int, Matroid or None
         As in ``solve``; None: the exact optimum without a budget.
-    kernel : kernel, name, rule, or a pair of them
+    kernels : kernel, name, rule, or a pair of them
         What marginal errors are measured with. A bandwidth that a rule finds is that of the problem's own points,
         whatever else is in the batch, and is held fixed in the gradient.
     unbalanced : float, pair of floats, or "auto"
@@ -69,7 +74,7 @@ class SparseTransportLoss(torch.nn.Module):
     def __init__(
         self,
         budget: int | Matroid | None = None,
-        kernel: Any = "median",
+        kernels: Any = "median",
         unbalanced: Any = "auto",
         reg: float = 0.0,
         *,
@@ -82,17 +87,15 @@ class SparseTransportLoss(torch.nn.Module):
         super().__init__()
         _checks.choice("reduction", reduction, dict.fromkeys(("mean", "sum", "none")))
         _checks.choice("metric", metric, METRICS)
-        for each in _kernel_pair(kernel):
-            as_kernel("kernel", each)
+        for k, each in enumerate(sides_of(kernels, "median")):
+            as_kernel(f"kernels[{k}]", each)
         require_fixed(unbalanced=unbalanced, reg=reg)
         weights_of(unbalanced)
         _checks.number("reg", reg, positive=False)
-        if "kernels" in options:
-            raise TypeError("there is no option kernels: here it is kernel, one for both sides or a pair")
         start = options.get("start")
         many = isinstance(start, list) and is_results(start)  # one for every problem of a batch
         Options.checked(budget=budget, **options | ({"start": None} if many else {}))
-        self.budget, self.kernel, self.unbalanced, self.reg = budget, kernel, unbalanced, reg
+        self.budget, self.kernels, self.unbalanced, self.reg = budget, kernels, unbalanced, reg
         self.metric, self.reduction, self.options = metric, reduction, options
         self.fixed_kernel = _checks.flag("fixed_kernel", fixed_kernel)
         self.warm_start = _checks.flag("warm_start", warm_start)
@@ -106,59 +109,70 @@ class SparseTransportLoss(torch.nn.Module):
     def extra_repr(self) -> str:
         """What the module was made with."""
         return (
-            f"budget={self.budget}, kernel={self.kernel!r}, unbalanced={self.unbalanced!r}, reg={self.reg}, "
+            f"budget={self.budget}, kernels={self.kernels!r}, unbalanced={self.unbalanced!r}, reg={self.reg}, "
             f"metric={self.metric!r}, reduction={self.reduction!r}"
         )
 
-    def forward(self, x: Tensor, y: Tensor, a: Tensor | None = None, b: Tensor | None = None) -> Tensor:
-        """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones."""
-        x, y = two_sides(x, y)
+    def forward(self, x: Clouds, y: Clouds, a: Masses = None, b: Masses = None) -> Tensor:
+        """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones.
+
+        Clouds of different sizes come as lists of tensors, one a problem, and their masses, if there are any, as well.
+        """
+        if isinstance(x, list | tuple) or isinstance(y, list | tuple):
+            value, self.results = self._one_by_one(x, y, a, b)
+        else:
+            x, y = two_sides(x, y)
+            start = self.results if self.warm_start and self._fits([(x, y)]) else self.options.get("start")
+            self.results = []  # so that those of two calls do not meet in memory
+            value, self.results = self._values(x, y, a, b, start)
+        if not self._told:
+            self._told = _tell_of_empty_plans(self.results)
+        if self.reduction == "none":
+            return value
+        return value.mean() if self.reduction == "mean" else value.sum()
+
+    def _one_by_one(self, x: Clouds, y: Clouds, a: Masses, b: Masses) -> tuple[Tensor, list[Result]]:
+        """The values of clouds of different sizes."""
+        none = [None] * len(x)
+        for name, side in {"x": x, "y": y, "a": none if a is None else a, "b": none if b is None else b}.items():
+            if not isinstance(side, list | tuple) or len(side) != len(x) or not side:
+                raise ValueError(f"{name} must be a list with a tensor for every problem, as x and y are")
+        clouds = [two_sides(*pair) for pair in zip(x, y, strict=True)]
+        given = self.options.get("start")
+        starts = given if isinstance(given, list) and is_results(given) else [given] * len(x)
+        starts = self.results if self.warm_start and self._fits(clouds) else starts
+        sides = *zip(*clouds, strict=True), a or none, b or none
+        found = [self._values(*one) for one in zip(*sides, starts, strict=True)]
+        return torch.stack([value for value, _ in found]), [result for _, results in found for result in results]
+
+    def _values(self, x: Tensor, y: Tensor, a: Any, b: Any, start: Any) -> tuple[Tensor, list[Result]]:
         dtype = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(x.device.type, enabled=False):
             x, y = x.double(), y.double()
             costs = cost_matrix(x, y, self.metric)
             kernels = self._grams(x, y)
-        start = self.results if self.warm_start and self._fits(costs) else self.options.get("start")
-        self.results = []  # so that those of two calls do not meet in memory
-        outcome, self.results = solve_tensors(
-            costs,
-            a,
-            b,
-            kernels,
-            unbalanced=self.unbalanced,
-            reg=self.reg,
-            budget=self.budget,
-            start=start,
-            **{name: value for name, value in self.options.items() if name != "start"},
-        )
-        if not self._told:
-            self._told = _tell_of_empty_plans(self.results)
-        value: Tensor = outcome.value.to(dtype)
-        if self.reduction == "none":
-            return value
-        return value.mean() if self.reduction == "mean" else value.sum()
+        options = self.options | {"budget": self.budget, "unbalanced": self.unbalanced, "reg": self.reg, "start": start}
+        try:
+            outcome, results = solve_tensors(costs, a, b, kernels, **options)
+        except ValueError:
+            require_finite(x=x, y=y)  # what is wrong with the costs comes from there
+            raise
+        return outcome.value.to(dtype), results
 
     def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
         if self.metric == "cosine":  # which sees directions alone, and so do the kernels
             x, y = directions("x", x), directions("y", y)
-        grams = [gram_matrix(kernel, points) for kernel, points in zip(_kernel_pair(self.kernel), (x, y), strict=True)]
+        sides = zip(sides_of(self.kernels, "median"), (x, y), strict=True)
+        grams = [gram_matrix(kernel, points) for kernel, points in sides]
         return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
 
-    def _fits(self, costs: Tensor) -> bool:
-        """Were the last problems of this number and shape?"""
-        many = costs[..., 0, 0].numel()
-        return len(self.results) == many and all(
-            result.sparse_plan.shape == tuple(costs.shape[-2:]) for result in self.results
-        )
-
-
-def _kernel_pair(kernel: Any) -> tuple[Any, Any]:
-    """One kernel for both sides, or one each."""
-    if not isinstance(kernel, list | tuple):
-        return kernel, kernel
-    if len(kernel) != 2:
-        raise ValueError(f"kernel must be one for both sides or a pair, got {len(kernel)} of them")
-    return kernel[0], kernel[1]
+    def _fits(self, clouds: list[tuple[Tensor, Tensor]]) -> bool:
+        """Were the last problems of this number and these shapes?"""
+        shapes: list[tuple[int, ...]] = []
+        for x, y in clouds:
+            many = math.prod(np.broadcast_shapes(x.shape[:-2], y.shape[:-2]))
+            shapes += [(x.shape[-2], y.shape[-2])] * many
+        return shapes == [result.sparse_plan.shape for result in self.results]
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
