@@ -6,6 +6,8 @@ off, because ``+inf`` marks a forbidden pair.
 """
 
 import logging
+import math
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +17,7 @@ import numba
 import numba.extending
 from numba.core import event
 
+_PAUSE = 1.0  # seconds between kernels of one call, at most
 _F = TypeVar("_F", bound=Callable[..., Any])
 _FILES = sorted((path.stat().st_mtime_ns, path.stat().st_size) for path in Path(__file__).parent.rglob("*.py"))
 _STAMP = zlib.crc32(repr(_FILES).encode())
@@ -27,21 +30,28 @@ _OPTIONS: dict[str, Any] = {
 
 
 class _Notice(event.Listener):
-    """One line in the log when the first kernel of ours compiles: nobody should wonder for a minute what goes on."""
+    """A line in the log when kernels of ours are compiled: nobody should wonder for a minute what goes on."""
 
-    told = False
+    ended = -math.inf
 
     def on_start(self, started: Any) -> None:
-        """Say so, once a process; loading from disk is no such event."""
-        module = started.data["dispatcher"].py_func.__module__ or ""  # what exec makes has none
-        if not self.told and module.startswith("sparsetransport."):
-            self.told = True
-            logging.getLogger("sparsetransport").warning(
-                "sparsetransport compiles, which takes half a minute or more; the machine code is kept for next time"
-            )
+        """Say so, once for those that follow each other; loading from disk is no such event."""
+        if _is_ours(started):
+            if time.monotonic() > self.ended + _PAUSE:
+                logging.getLogger("sparsetransport").warning(
+                    "compiling what this call needs, which can take half a minute; it is kept on disk for next time"
+                )
+            self.ended = math.inf  # while this lasts
 
-    def on_end(self, _: Any) -> None:
-        """Nothing to say."""
+    def on_end(self, ended: Any) -> None:
+        """What begins soon after belongs to it."""
+        if _is_ours(ended):
+            self.ended = time.monotonic()
+
+
+def _is_ours(happened: Any) -> bool:
+    module = happened.data["dispatcher"].py_func.__module__ or ""  # what exec makes has none
+    return module.startswith("sparsetransport.")
 
 
 event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]

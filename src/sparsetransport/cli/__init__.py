@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 from typing import Annotated
 
 import typer
@@ -22,7 +23,8 @@ app.command()(info.info)
 def main() -> None:
     """Run the command."""
     os.environ.setdefault("MPLBACKEND", "agg")  # pictures go to files
-    logging.getLogger("sparsetransport").setLevel(logging.ERROR)  # that Numba compiles is for the progress bars to say
+    if sys.stderr is not None and sys.stderr.isatty():  # where progress bars say that Numba compiles
+        logging.getLogger("sparsetransport").setLevel(logging.ERROR)
     with quiet_pipe():
         app()
 

@@ -13,7 +13,11 @@ from .._checks import Floats
 from .cells import Rows, like_a_number
 from .table import Header, Table, plain_header, read_table
 
-_IDS = re.compile(r"(.*[\W_])?(id|index)", re.IGNORECASE)  # titles of columns of numbers that are names
+# Titles of columns of numbers that are names.
+_IDS = re.compile(
+    r"(.*[\W_])?(id|ids|index|code|key|no|nr|number|name|label|from|origin|source|supplier|plant|site|depot|warehouse|store)",
+    re.IGNORECASE,
+)
 
 
 class Side(NamedTuple):
@@ -87,7 +91,8 @@ def _warn_of_ids(table: Table) -> None:
         return
     title, cells = table.names[0], table.numbers([0], infinite=True)[:, 0]
     counted = len(cells) > 1 and np.array_equal(cells - np.arange(len(cells)), np.full(len(cells), cells[0]))
-    if _IDS.fullmatch(title) or (counted and np.isfinite(cells[0])):
+    whole = bool((cells == np.floor(cells)).all()) and len(set(cells.tolist())) == len(cells)
+    if (whole and _IDS.fullmatch(title)) or (counted and np.isfinite(cells[0])):
         _checks.warn(f"the column {title!r} of {table.path} is read as costs: are these names? {label_option(title)}")
 
 
@@ -110,7 +115,10 @@ def read_masses(path: Path, key: str) -> Masses:
         titles = table.names
         table = Table(path, None, [table.numbers(range(len(table.columns)))[0]])
     if len(table.columns) > 1:
-        raise ValueError(f"{path} must have one column of masses, or names and masses, it has {len(table.columns)}")
+        hint = ": give names that are numbers a header line" if len(table.columns) == 2 else ""
+        raise ValueError(
+            f"{path} must have one column of masses, or names and masses, it has {len(table.columns)}{hint}"
+        )
     return Masses(table.numbers([0], negative=False)[:, 0], titles=titles)
 
 

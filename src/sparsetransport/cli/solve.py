@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from numba.core.event import install_timer
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -23,7 +24,7 @@ from ..geometry.kernels import NAMES as KERNELS
 from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..options import METHODS
 from ..outer.loop import Callback, Step
-from ..problem import weights_of
+from ..problem import Problem, weights_of
 from ..result import Result
 from . import writing
 from .console import Debug, duration, errors, figure, in_background, plain_errors, share
@@ -162,7 +163,7 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
     """Solve, write the files and print what the plan is worth."""
     with plan.file() as unfinished, drawing.file() as unfinished_picture:
         with _progress(settings.budget, inputs.shape) as callback:
-            result, seconds = in_background(lambda: _solved(settings, inputs, callback))
+            problem, result, seconds = in_background(lambda: _solved(settings, inputs, callback))
         details = _details(result, inputs, settings, seconds)
         if unfinished is not None:
             writing.write_plan(unfinished, plan.ending, result, inputs.labels, details)
@@ -171,14 +172,39 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
     if plan.printed:
         writing.write_links(sys.stdout, result, inputs.labels)
     else:
-        _print_summary(result, details)
+        _print_summary(problem, result, details)
         plan.tell()
         drawing.tell()
 
 
-def _solved(settings: Settings, inputs: Inputs, callback: Callback | None) -> tuple[Result, float]:
-    """The plan, with the bound that is wanted, and the seconds that it took without that."""
+_MUCH = 0.05  # of the mass off the mark
+
+
+class Seconds(NamedTuple):
+    """How long it took to find the plan, to prove something of it, and to compile for both."""
+
+    solve: float
+    prove: float
+    compile: float
+
+
+def _solved(settings: Settings, inputs: Inputs, callback: Callback | None) -> tuple[Problem, Result, Seconds]:
+    """The problem, and the plan with the bound that is wanted."""
+    first: list[float] = []
+    second: list[float] = []
     started = time.perf_counter()
+    with install_timer("numba:compile", first.append):
+        problem, result = _plan(settings, inputs, callback)
+    solved = time.perf_counter()
+    with install_timer("numba:compile", second.append):
+        if settings.bound is not None:
+            _ = result.certify() if settings.bound else result.lower_bound
+    proved = time.perf_counter()
+    seconds = Seconds(solved - started - sum(first), proved - solved - sum(second), sum(first + second))
+    return problem, result, seconds
+
+
+def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tuple[Problem, Result]:
     problem = build(
         inputs,
         kernels=settings.kernels,
@@ -195,10 +221,7 @@ def _solved(settings: Settings, inputs: Inputs, callback: Callback | None) -> tu
         rng=settings.seed,
         callback=callback,
     )
-    seconds = time.perf_counter() - started
-    if settings.bound is not None:
-        _ = result.certify() if settings.bound else result.lower_bound
-    return result, seconds
+    return problem, result
 
 
 def _budget(budget: int | None, per_column: int | None, per_row: int | None) -> Matroid | None:
@@ -282,7 +305,7 @@ def _progress(matroid: Matroid | None, shape: tuple[int, int]) -> Iterator[Callb
         yield tell
 
 
-def _details(result: Result, inputs: Inputs, settings: Settings, seconds: float) -> dict[str, Any]:
+def _details(result: Result, inputs: Inputs, settings: Settings, seconds: Seconds) -> dict[str, Any]:
     """What a result is worth, in numbers."""
     missed, bound = result.marginal_errors, settings.bound is not None
     return {
@@ -294,14 +317,27 @@ def _details(result: Result, inputs: Inputs, settings: Settings, seconds: float)
         "to_receive": float(inputs.masses[1].sum()),
         "marginal_error_a": missed[0],
         "marginal_error_b": missed[1],
-        "seconds": seconds,
+        "seconds": seconds.solve,
+        "seconds_to_prove": seconds.prove,
+        "seconds_to_compile": seconds.compile,
         "seed": settings.seed,
     }
 
 
-def _print_summary(result: Result, details: dict[str, Any]) -> None:
+def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) -> None:
     """A line for every number."""
-    m, n = result.sparse_plan.shape
+    m, n = problem.shape
+    off = {}
+    for name, error, gram in zip(("a", "b"), result.marginal_errors, (problem.gram_a, problem.gram_b), strict=True):
+        hint = "" if gram.is_delta or error < _MUCH else " (with --kernel delta every point counts for itself)"
+        off[name] = f"{100.0 * error:.1f} % of the mass{hint}"
+    sides = zip((problem.a, problem.b), result.marginals, strict=True)
+    empty = [int(((wanted > 0.0) & (sums == 0.0)).sum()) for wanted, sums in sides]
+    took = duration(details["seconds"])
+    if details["lower_bound"] is not None:
+        took += f", and {duration(details['seconds_to_prove'])} for the bound"
+    if details["seconds_to_compile"] > 0.0:
+        took += f", and {duration(details['seconds_to_compile'])} to compile, this once"
     weights = " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"]))
     lines = {"entries": f"{len(result.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
     if details["lower_bound"] is not None:
@@ -311,10 +347,11 @@ def _print_summary(result: Result, details: dict[str, Any]) -> None:
         "mass moved": _moved(details["moved"], details["to_send"], details["to_receive"]),
         "cost of transport": f"{result.value_linear:.6g}",
         "weight of marginals": weights,
-        "sent off the mark": f"{100.0 * details['marginal_error_a']:.1f} % of the mass",
-        "received off the mark": f"{100.0 * details['marginal_error_b']:.1f} % of the mass",
+        "sent off the mark": off["a"],
+        "received off the mark": off["b"],
+        "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
         "status": str(result.status),
-        "time": duration(details["seconds"]),
+        "time": took,
     }
     console = Console()
     if not console.is_terminal:

@@ -88,7 +88,8 @@ class Design:
         """Full flexibility, the dedicated network and the long chain, and what designs with as many links earn.
 
         Computed when it is first asked for, the designs anew, with the same arguments. They keep the links that are
-        there already, which the classic networks need not.
+        there already and the limits of plants and products, which the classic networks need not: the names of those
+        that do not keep the limits say so.
         """
         return [self._compare(*row) for row in self._classic]
 
@@ -97,8 +98,12 @@ class Design:
         """Full flexibility, the dedicated network and the long chain."""
         rates, capacity, demand, weights, allowed = self._task[:5]
         rows = [("full flexibility", *self.full)]
+        limits = self._task.budget.limits(rates.shape)
         for name, classic in (("dedicated", dedicated), ("long chain", long_chain)):
-            rows.append((name, *self.evaluate(classic(rates, capacity, demand, weights=weights, allowed=allowed))))
+            links = classic(rates, capacity, demand, weights=weights, allowed=allowed)
+            counts = [np.bincount(ends, minlength=size) for ends, size in zip(links.T, rates.shape, strict=True)]
+            beyond = (counts[0] > limits.rows).any() or (counts[1] > limits.cols).any()
+            rows.append((f"{name}, beyond the limits" if beyond else name, *self.evaluate(links)))
         return rows
 
     def evaluate(self, links: Any) -> tuple[Evaluation, Evaluation | None]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .evaluation import market, scenario_weights
+from .evaluation import best_use, market, scenario_weights
 
 Ints = NDArray[np.int64]
 
@@ -16,7 +16,8 @@ def dedicated(
     """One product a plant and one plant a product, as profitable as they come.
 
     Plants and products are matched so that the profit at the mean demand is largest. Where there are more of the one
-    than of the other, those left over go with whatever they earn most with; there are max(m, n) links in all.
+    than of the other, each of these has one link, where most of its profit comes from when all links are there and
+    demand is the mean; there are max(m, n) links in all.
 
     Parameters
     ----------
@@ -79,8 +80,15 @@ def _matched(
         raise ValueError(f"allowed must have the shape of profit, {rates.shape}, got {possible.shape}")
     mean = scenario_weights(weights, len(demand)) @ demand
     worth = np.where(possible, rates * np.minimum(capacity[:, None], mean), 0.0)
-    rows, cols = linear_sum_assignment(-worth)
-    links = list(zip(rows.tolist(), cols.tolist(), strict=True))
-    links += [(i, int(worth[i].argmax())) for i in sorted(set(range(len(capacity))) - set(rows.tolist()))]
-    links += [(int(worth[:, j].argmax()), j) for j in sorted(set(range(demand.shape[1])) - set(cols.tolist()))]
-    return np.array(sorted(links), np.int64), possible
+    m, n = rates.shape
+    if m == n:
+        rows, cols = linear_sum_assignment(-worth)
+        return np.stack([rows, cols], axis=1).astype(np.int64), possible
+    every = np.argwhere(possible)
+    earned = np.zeros((m, n))
+    earned[tuple(every.T)] = rates[tuple(every.T)] * best_use(every, rates, capacity, mean[None], np.ones(1)).flows[0]
+    axis = int(m > n)
+    best = np.where(earned.any(axis), earned.argmax(axis), worth.argmax(axis))
+    sides = (best, np.arange(n)) if axis == 0 else (np.arange(m), best)
+    links = np.stack(sides, axis=1).astype(np.int64)
+    return links[np.lexsort((links[:, 1], links[:, 0]))], possible
