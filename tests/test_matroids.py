@@ -244,3 +244,35 @@ def test_budgets_without_end_are_clamped(budget):
 def test_labels_of_another_shape_are_another_budget():
     """With the same bytes."""
     assert st.Partition(np.zeros((2, 3), int), 1) != st.Partition(np.zeros((3, 2), int), 1)
+
+
+def test_a_partition_between_groups():
+    """By names; pairs of groups that are not in the dict are not counted."""
+    rows, cols = np.array(["a", "b", "a", "c"]), ["x", "y", "x"]
+    all_alike = st.Partition.between(rows, cols, 2)
+    for (i, j), (k, l) in itertools.product(np.ndindex(4, 3), repeat=2):
+        same = rows[i] == rows[k] and cols[j] == cols[l]
+        assert (all_alike.labels[i, j] == all_alike.labels[k, l]) == same
+    some = st.Partition.between(rows, cols, {("a", "x"): 1, ("c", "y"): 0})
+    np.testing.assert_array_equal(some.labels >= 0, [[1, 0, 1], [0, 0, 0], [1, 0, 1], [0, 1, 0]])
+    result = st.solve(np.zeros((4, 3)), budget=some)
+    inside = some.labels[result.rows, result.cols]
+    assert (inside == 0).sum() <= 1
+    assert not (inside == 1).any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[1]], [1], 2), r"rows must have one group for each, got shape \(1, 1\)"),
+        (([1], [], 2), r"cols must have one group for each, got shape \(0,\)"),
+        (
+            (["a"], ["b"], {("a", "c"): 1}),
+            r"capacities must be for a group of rows and one of columns, got \('a', 'c'\)",
+        ),
+        ((["a"], ["b"], {"a": 1}), "capacities must be for a group of rows and one of columns, got 'a'"),
+    ],
+)
+def test_groups_that_do_not_fit(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        st.Partition.between(*arguments)

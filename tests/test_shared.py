@@ -461,3 +461,12 @@ def test_one_scenario_whose_costs_are_lost_is_enough_for_a_warning(order):
     with pytest.warns(st.SparseTransportWarning, match=r"unbalanced = \(1000000000.0, 1000000000.0\)") as told:
         st.solve_shared(problems, budget=3)
     assert len(told) == 1
+
+
+def test_what_was_found_cannot_be_changed_by_accident():
+    """Values and bounds are computed from it when they are asked for."""
+    problems = [st.Problem.from_matrices(np.eye(3), unbalanced=5.0), st.Problem.from_matrices(np.ones((3, 3)))]
+    shared = st.solve_shared(problems, 3)
+    for array in (shared.links, shared.mass, shared.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            array[:] = 0

@@ -6,7 +6,7 @@ any other kind is a subclass of `Matroid` with one method.
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -327,6 +327,41 @@ class Partition(Counting):
         groups, of = int(self.labels.max(initial=-1)) + 1, "groups that labels name"
         self._caps = _capacities("capacities", self.capacities, groups, array.size, of, spare=True)
 
+    @classmethod
+    def between(cls, rows: Any, cols: Any, capacities: int | Mapping[tuple[Any, Any], int]) -> "Partition":
+        """At most so many entries between each group of rows and each group of columns.
+
+        Parameters
+        ----------
+        rows, cols : arrays of shape (m,) and (n,)
+            The group of every row and column: numbers, strings, or whatever else compares.
+        capacities : int or dict
+            One for all pairs of groups; or one each, by the names of the two, and those left out are not counted.
+
+        Examples
+        --------
+        >>> import sparsetransport as st
+        >>> rows, cols = ["young", "young", "old"], ["north", "south"]
+        >>> budget = st.Partition.between(rows, cols, {("young", "north"): 1, ("old", "south"): 0})
+        >>> st.solve([[1.0, 2.0], [1.0, 3.0], [2.0, 1.0]], budget=budget).plan.round(2)
+        array([[0.  , 0.33],
+               [0.17, 0.17],
+               [0.33, 0.  ]])
+        """
+        (near, i), (far, j) = (
+            np.unique(_line_of_groups(*side), return_inverse=True) for side in (("rows", rows), ("cols", cols))
+        )
+        labels = i[:, None] * len(far) + j
+        if not isinstance(capacities, Mapping):
+            return cls(labels, capacities)
+        first, second = ({name: k for k, name in enumerate(names.tolist())} for names in (near, far))
+        group = np.full(len(near) * len(far), -1)
+        for k, pair in enumerate(capacities):
+            if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] in first and pair[1] in second):
+                raise ValueError(f"capacities must be for a group of rows and one of columns, got {pair!r}")
+            group[first[pair[0]] * len(far) + second[pair[1]]] = k
+        return cls(group[labels], list(capacities.values()))
+
     def __repr__(self) -> str:
         return f"Partition({self.labels.shape[0]}x{self.labels.shape[1]} labels, {_shown(self.capacities)})"
 
@@ -343,6 +378,13 @@ class Partition(Counting):
         """May ``pair`` be added to ``support``?"""
         group = self.labels[pair]
         return bool(group < 0 or sum(self.labels[held] == group for held in support) < self._caps[group])
+
+
+def _line_of_groups(name: str, groups: Any) -> NDArray[Any]:
+    array = np.asarray(groups)
+    if array.ndim != 1 or not array.size:
+        raise ValueError(f"{name} must have one group for each, got shape {array.shape}")
+    return array
 
 
 class Intersection(Counting):

@@ -243,8 +243,11 @@ def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) ->
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
         outcome = outcome._replace(status=Status.EMPTY)
+    links = np.stack([outcome.rows, outcome.cols], axis=1)
+    for array in (links, outcome.mass, weights):
+        array.flags.writeable = False  # values and bounds are computed from them later
     return SharedResult(
-        np.stack([outcome.rows, outcome.cols], axis=1),
+        links,
         outcome.mass,
         weights,
         outcome.status,

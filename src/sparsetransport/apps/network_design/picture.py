@@ -94,7 +94,10 @@ def draw_network(
 
 
 def draw_curve(ax: "Axes", network: Design, *, points: int = 20) -> None:
-    """Expected profit against the number of links, and full flexibility as a line."""
+    """Expected profit against the number of links as they are built, and full flexibility as a line.
+
+    A design of its own for fewer links earns more than the first of these.
+    """
     counts, train, test = network.curve(points)
     train_full, test_full = network.full
     ax.plot(counts, train, "o-", color=BLUE, markersize=4, label="these scenarios")
@@ -107,7 +110,7 @@ def draw_curve(ax: "Axes", network: Design, *, points: int = 20) -> None:
         share = 100.0 * train[-1] / train_full.expected
         title = f"{share:.1f} % of the profit of {_count(len(train_full.links), 'link')}"
     ax.set_title(title, fontsize=10.5, loc="left")
-    ax.set(xlabel="links, in their order", ylabel="expected profit", xlim=(0, None), ylim=(0, None))
+    ax.set(xlabel="links of this design, built one by one", ylabel="expected profit", xlim=(0, None), ylim=(0, None))
     ax.locator_params(axis="x", integer=True)
     ax.grid(color="0.92")
     ax.spines[["top", "right"]].set_visible(False)
