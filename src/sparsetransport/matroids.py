@@ -343,7 +343,7 @@ class Partition(Counting):
         >>> import sparsetransport as st
         >>> rows, cols = ["young", "young", "old"], ["north", "south"]
         >>> budget = st.Partition.between(rows, cols, {("young", "north"): 1, ("old", "south"): 0})
-        >>> st.solve([[1.0, 2.0], [1.0, 3.0], [2.0, 1.0]], budget=budget).plan.round(2)
+        >>> st.solve([[1, 2], [1, 3], [2, 1]], budget=budget, unbalanced="100*auto").plan.round(2)
         array([[0.  , 0.33],
                [0.17, 0.17],
                [0.33, 0.  ]])

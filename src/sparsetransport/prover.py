@@ -21,7 +21,7 @@ from .result import Certificate, Parts
 
 Ints = NDArray[np.int64]
 _FULL_UP_TO = 2000  # entries of it where there is no jump and a plan on the way will do
-_WEAK = 0.1  # a gap, relative to the objective, that one look is not left at
+_EQUAL, _WEAK = 1e-12, 0.1  # gaps, relative to the objective: none, and one that a single look is not left at
 _PAIRS_UP_TO, _POINTS_UP_TO = 4_000_000, 2000  # beyond these that takes long: not before somebody asks to certify
 _ROUNDS, _ROUNDS_UP_TO = 5, 1000  # of the relaxation, and points: shares that differ need dense matrices
 _LEAST = 1e-3  # of a fair share
@@ -53,15 +53,16 @@ class Prover:
         if problem.reg > 0.0:
             row_sum, col_sum = problem.marginals(parts.rows, parts.cols, parts.mass)
             found.append(self._bound_at((problem.a - row_sum, problem.b - col_sum)))
-        is_weak = parts.value - max(bound for bound, _, _ in found) > _WEAK * abs(parts.value)
-        if tight or (self._is_light and (problem.reg == 0.0 or is_weak)):
+        share = _WEAK if problem.reg > 0.0 and not tight else _EQUAL
+        is_open = parts.value - max(bound for bound, _, _ in found) > share * abs(parts.value)
+        if is_open and (tight or self._is_light):
             if problem.reg > 0.0:
                 found.append(self._bound_at(self._full_dual))
             elif self.is_bounded:
                 found.append((self._full_bound, *self._full_dual))
             found += map(self._bound_at, self._relaxed_duals)
         bound, u, v = max(found, key=itemgetter(0))
-        if tight and problem.reg > 0.0 and parts.value - bound > 1e-12 * abs(parts.value):
+        if tight and problem.reg > 0.0 and parts.value - bound > _EQUAL * abs(parts.value):
             starts = [(u, v) for _, u, v in found]
             bound, u, v = certificate.tight_bound(problem, self.limits, starts, parts.value)
         return Certificate(parts.value, bound, *problem.smooth(u, v), u, v, problem.constant)
