@@ -19,7 +19,20 @@ import sparsetransport as st
 
 from .table import Table
 
-NAMES = ["letter", "gap", "step", "unbudgeted", "spread", "inner", "large", "batch", "shared", "labels", "startup"]
+NAMES = [
+    "letter",
+    "gap",
+    "bounds",
+    "step",
+    "unbudgeted",
+    "spread",
+    "inner",
+    "large",
+    "batch",
+    "shared",
+    "labels",
+    "startup",
+]
 
 
 def main() -> None:
