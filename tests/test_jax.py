@@ -220,3 +220,14 @@ def test_an_error_inside_a_batch_names_the_problem():
         sparse_transport(costs[1], budget=1).value.block_until_ready()
     with pytest.raises(Exception, match=r"problem 1 of the batch: C must be finite or \+inf, got nan at \(0, 1\)"):
         jax.vmap(lambda C: sparse_transport(C, budget=1).value)(costs).block_until_ready()
+
+
+@pytest.mark.parametrize("name", ["unbalanced", "reg"])
+@pytest.mark.parametrize("transform", [jax.jit, jax.grad])
+def test_weights_that_jax_traces_are_refused_by_name(name, transform):
+    """They are part of what is compiled."""
+    C = jnp.asarray(np.random.default_rng(0).random((3, 4)))
+    with pytest.raises(TypeError, match=f"^{name} must be known when JAX traces the call"):
+        transform(lambda weight: sparse_transport(C, **{name: weight}).value)(2.0)
+    with pytest.raises(TypeError, match=r"^unbalanced must be known"):
+        jax.jit(lambda weight: sparse_transport(C, unbalanced=(1.0, weight)).value)(2.0)

@@ -105,6 +105,9 @@ def sparse_transport(
         raise TypeError("rng must be a seed: a compiled call gives the same plan whenever it sees the same costs")
     Options.checked(budget=budget, **options)
     options.setdefault("rng", 0)
+    for name, value in (("unbalanced", unbalanced), ("reg", reg)):
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)):
+            raise TypeError(f"{name} must be known when JAX traces the call: a number, not an argument of jit or grad")
     weights = tuple(f"{x}*auto" if of_auto else x for x, of_auto in zip(*weights_of(unbalanced), strict=True))
     _checks.number("reg", reg, positive=False)
     if jnp.ndim(C) != 2:
