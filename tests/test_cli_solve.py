@@ -738,3 +738,31 @@ def test_ctrl_c_in_the_middle_of_a_long_solve(folder):
     assert complaints == "Interrupted: nothing unfinished is left behind.\n"
     assert sorted(path.name for path in folder.iterdir()) == ["all.npz", "plan.csv"]
     assert (folder / "plan.csv").read_text() == "old"
+
+
+@pytest.mark.parametrize("title", ["plant", "Plant code", "from"])
+def test_numbers_that_may_be_names_are_pointed_out(folder, title):
+    """Codes of plants are whole numbers, each once; costs under such a title need not be."""
+    (folder / "ids.csv").write_text(f"{title},P1,P2\n1000,5,6\n2000,7,8\n")
+    assert (
+        f"the column '{title}' of ids.csv is read as costs: are these names?"
+        in invoke("--cost-matrix", "ids.csv").stderr
+    )
+    (folder / "costs.csv").write_text(f"{title},P1,P2\n1.5,5,6\n2.75,7,8\n")
+    assert "are these names?" not in invoke("--cost-matrix", "costs.csv").stderr
+
+
+def test_names_of_masses_that_are_numbers_need_a_header(folder):
+    (folder / "c.csv").write_text("depot,A,B\n10,5,6\n20,7,8\n")
+    (folder / "a.csv").write_text("10,3\n20,4\n")
+    answer = invoke("--cost-matrix", "c.csv", "--label-column", "depot", "--a", "a.csv")
+    assert "it has 2: give names that are numbers a header line" in answer.stderr
+    (folder / "a.csv").write_text("id,mass\n20,4\n10,3\n")
+    assert invoke("--cost-matrix", "c.csv", "--label-column", "depot", "--a", "a.csv").exit_code == 0
+
+
+def test_the_summary_says_who_has_no_link(files):
+    soft = invoke("x.npy", "y.npy", "--budget", 1).stdout
+    assert re.search(r"^without a link: \d+ of \d+ rows and \d+ of \d+ columns$", soft, re.M)
+    assert soft.count("(with --kernel delta every point counts for itself)") == 2
+    assert "--kernel delta" not in invoke("x.npy", "y.npy", "--budget", 1, "--kernel", "delta").stdout

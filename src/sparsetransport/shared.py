@@ -89,13 +89,10 @@ class SharedResult(Gap):
     @cached_property
     def plans(self) -> list[Result]:
         """The plan of every scenario as a `Result` of its own, with the links that have mass in it."""
+        rows, cols = (ends.copy() for ends in self.links.T)  # kernels are compiled for arrays that can be written to
         return [
-            assemble(
-                Outcome(self.links[:, 0], self.links[:, 1], mass, self.status, (), Record(), True),
-                prover,
-                _checks.as_numpy,
-            )
-            for mass, prover in zip(self.mass, self._provers, strict=True)
+            assemble(Outcome(rows, cols, mass, self.status, (), Record(), True), prover, _checks.as_numpy)
+            for mass, prover in zip(self.mass.copy(), self._provers, strict=True)
         ]
 
     @cached_property
@@ -243,13 +240,13 @@ def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) ->
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
         outcome = outcome._replace(status=Status.EMPTY)
-    links = np.stack([outcome.rows, outcome.cols], axis=1)
-    for array in (links, outcome.mass, weights):
+    links, mass, shares = np.stack([outcome.rows, outcome.cols], axis=1), outcome.mass.copy(), weights.copy()
+    for array in (links, mass, shares):
         array.flags.writeable = False  # values and bounds are computed from them later
     return SharedResult(
         links,
-        outcome.mass,
-        weights,
+        mass,
+        shares,
         outcome.status,
         outcome.record.path(outcome.start, partial(_restricted, provers, weights)),
         {"steps": len(outcome.record), "scenarios": len(provers)},

@@ -560,3 +560,20 @@ def test_without_work_left_nothing_is_exchanged(monkeypatch):
     assert evaluate(exchange.exchange_links(earned, choice), profit, supply, demand).expected > earned.expected
     monkeypatch.setattr(exchange, "PATIENT", 1)
     assert exchange.exchange_links(earned, choice).tolist() == earned.links.tolist()
+
+
+def test_classic_networks_beyond_the_limits_say_so():
+    """They need not keep them, and a design that does may earn less."""
+    rng = np.random.default_rng(0)
+    args = rng.uniform(1.0, 2.0, (3, 9)), np.full(3, 3.0), rng.uniform(0.5, 1.5, (4, 9))
+    names = [row.name for row in design(*args, 6, max_per_plant=2).comparison]
+    assert names == ["full flexibility", "dedicated, beyond the limits", "long chain, beyond the limits"]
+    assert "dedicated" in [row.name for row in design(*args, 12).comparison]
+
+
+def test_with_more_products_than_plants_each_has_the_plant_of_its_largest_flow():
+    """The plant that pays best for everything has room for one of three products only."""
+    profit, supply, demand = np.array([[3.0, 3.0, 3.0], [2.0, 2.0, 2.0]]), np.array([1.0, 2.0]), np.ones((2, 3))
+    links = dedicated(profit, supply, demand)
+    assert np.bincount(links[:, 0]).tolist() == [1, 2]
+    assert sorted(links[:, 1].tolist()) == [0, 1, 2]

@@ -1,6 +1,5 @@
 """One worker's share of a batch: problems in, results out, with one call of machine code for those that are alike."""
 
-import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -40,7 +39,6 @@ def _new_turn() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_turn)
 
-_LOG = logging.getLogger("sparsetransport")
 _DEFAULTS = {"kernels": None, "unbalanced": "auto", "reg": 0.0}
 Budgets = Budget | Callable[[int, int], Budget]
 """One for all problems, or a function of their shapes."""

@@ -21,6 +21,7 @@ from .. import _checks
 from ..api import solve_problem
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
+from ..geometry.matrices import Gram
 from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..options import METHODS
 from ..outer.loop import Callback, Step
@@ -35,6 +36,7 @@ from .picture import draw
 BOUNDS = {"none": None, "cheap": False, "tight": True}
 INPUT, BUDGET, PROBLEM, OUTPUT = "Input", "Budget", "Problem", "Output"
 TWICE = "Once for both files, or twice: first, second."
+_MUCH = 0.05  # of the mass off the mark
 
 
 class Settings(NamedTuple):
@@ -177,9 +179,6 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
         drawing.tell()
 
 
-_MUCH = 0.05  # of the mass off the mark
-
-
 class Seconds(NamedTuple):
     """How long it took to find the plan, to prove something of it, and to compile for both."""
 
@@ -260,13 +259,12 @@ def _weights(text: str) -> Any:
         raise ValueError(f"--unbalanced must be a number, {rule}, got {text!r}")
     weights: list[Any] = []
     for part in parts:
-        is_multiple = part.strip().endswith("auto")
-        weights.append(part if is_multiple else _number("--unbalanced", part, rule))
-        if is_multiple:
+        if part.strip().endswith("auto"):
             weights_of(part)
+            weights.append(part)
         else:
-            _checks.number("--unbalanced", weights[-1], positive=True)
-    return (weights[0], weights[-1])
+            weights.append(_checks.number("--unbalanced", _number("--unbalanced", part, rule), positive=True))
+    return weights[0], weights[-1]
 
 
 def _number(option: str, text: str, otherwise: str) -> float:
@@ -327,17 +325,8 @@ def _details(result: Result, inputs: Inputs, settings: Settings, seconds: Second
 def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) -> None:
     """A line for every number."""
     m, n = problem.shape
-    off = {}
-    for name, error, gram in zip(("a", "b"), result.marginal_errors, (problem.gram_a, problem.gram_b), strict=True):
-        hint = "" if gram.is_delta or error < _MUCH else " (with --kernel delta every point counts for itself)"
-        off[name] = f"{100.0 * error:.1f} % of the mass{hint}"
     sides = zip((problem.a, problem.b), result.marginals, strict=True)
     empty = [int(((wanted > 0.0) & (sums == 0.0)).sum()) for wanted, sums in sides]
-    took = duration(details["seconds"])
-    if details["lower_bound"] is not None:
-        took += f", and {duration(details['seconds_to_prove'])} for the bound"
-    if details["seconds_to_compile"] > 0.0:
-        took += f", and {duration(details['seconds_to_compile'])} to compile, this once"
     weights = " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"]))
     lines = {"entries": f"{len(result.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
     if details["lower_bound"] is not None:
@@ -347,11 +336,11 @@ def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) ->
         "mass moved": _moved(details["moved"], details["to_send"], details["to_receive"]),
         "cost of transport": f"{result.value_linear:.6g}",
         "weight of marginals": weights,
-        "sent off the mark": off["a"],
-        "received off the mark": off["b"],
+        "sent off the mark": _off(details["marginal_error_a"], problem.gram_a),
+        "received off the mark": _off(details["marginal_error_b"], problem.gram_b),
         "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
         "status": str(result.status),
-        "time": took,
+        "time": _took(details),
     }
     console = Console()
     if not console.is_terminal:
@@ -369,3 +358,19 @@ def _moved(moved: float, to_send: float, to_receive: float) -> str:
     text = f"{moved:.6g} of {to_send:.6g}"
     same = math.isclose(to_send, to_receive, rel_tol=1e-6)
     return text if same else f"{text} to send and {to_receive:.6g} to receive"
+
+
+def _off(error: float, gram: Gram) -> str:
+    """What is off the mark on one side, and how to make it less."""
+    hint = "" if gram.is_delta or error < _MUCH else " (with --kernel delta every point counts for itself)"
+    return f"{100.0 * error:.1f} % of the mass{hint}"
+
+
+def _took(details: dict[str, Any]) -> str:
+    """The time for the plan, for the bound and to compile."""
+    took = duration(details["seconds"])
+    if details["lower_bound"] is not None:
+        took += f", and {duration(details['seconds_to_prove'])} for the bound"
+    if details["seconds_to_compile"] > 0.0:
+        took += f", and {duration(details['seconds_to_compile'])} to compile, this once"
+    return took
