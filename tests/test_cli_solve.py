@@ -250,6 +250,23 @@ def test_every_option_reaches_the_solver(options, arguments, files):
     assert "lower bound" not in answer.stdout
 
 
+@pytest.mark.parametrize(("options", "bound"), [([], "cheap"), ([], "tight"), (["--per-row", "2"], "none")])
+def test_as_few_links_as_are_enough(options, bound, files):
+    answer = invoke("x.npy", "y.npy", *options, "--within", "0.2", "--reg", "1", "--bound", bound, "--out", "plan.json")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    count = (lambda k: st.PerRow(2) & st.Uniform(k)) if options else st.Uniform
+    found = st.solve_fewest(st.Problem.from_points(X, Y, reg=1.0), 0.2, budget=count)
+    written = json.loads((files / "plan.json").read_text())
+    assert len(written["links"]) == len(found.result.mass)
+    assert written["value"] == pytest.approx(found.result.value)
+    assert written["target"] == pytest.approx(found.target)
+    assert written["value_without_budget"] == pytest.approx(found.optimum.value)
+    assert written["links_at_least"] == (found.at_least if bound == "tight" else None)
+    known = f"needs {found.at_least} entries at least" if bound == "tight" else "--bound tight proves how many"
+    assert f"target: {found.target:.6g} ({known}" in answer.stdout
+    assert f"without a budget: {len(found.optimum.mass)} entries, {found.optimum.value:.6g}" in answer.stdout
+
+
 def test_normalized_costs_of_a_matrix_and_kernels_of_points(files):
     answer = invoke("x.npy", "y.npy", "--cost-matrix", "c.npy", "--normalize-cost", "--kernel", "rbf", "--out", "p.csv")
     assert answer.exit_code == 0
@@ -540,6 +557,8 @@ SENTENCES = [
     ("--cost-matrix good.npy --kernel rbf", "--kernel other than delta, and --bandwidth, need the files of two"),
     ("--cost-matrix good.npy --metric cosine", "--metric and a matrix of costs exclude each other"),
     ("zero.npy good.npy --metric cosine", "X has the zero vector at row 0"),
+    ("good.npy good.npy --within -0.1", "--within must be a number that is not negative, got -0.1"),
+    ("good.npy good.npy --within 0.1 --budget 3", "--within finds the --budget: give one of the two"),
     ("good.npy good.npy --budget 0", "--budget must be a positive int, got 0"),
     ("good.npy good.npy --per-row -1", "--per-row must be a positive int, got -1"),
     ("good.npy good.npy --per-column 0", "--per-column must be a positive int, got 0"),

@@ -4,6 +4,7 @@ from ._checks import ConvergenceWarning, SparseTransportWarning
 from .api import solve, solve_problem, solve_sample, solve_support
 from .batch import ProblemError, solve_batch, solve_stream
 from .certificate import guarantee
+from .fewest import Fewest, solve_fewest
 from .geometry.costs import cost_matrix
 from .geometry.kernels import IMQ, RBF, Delta, IMQv2
 from .inner.solvers import APGD, ActiveSet, UnboundedError
@@ -27,6 +28,7 @@ __all__ = [
     "Certificate",
     "ConvergenceWarning",
     "Delta",
+    "Fewest",
     "Greedy",
     "IMQv2",
     "Intersection",
@@ -58,6 +60,7 @@ __all__ = [
     "maximise",
     "solve",
     "solve_batch",
+    "solve_fewest",
     "solve_problem",
     "solve_sample",
     "solve_shared",

@@ -223,8 +223,8 @@ def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[
     return solve_checked(problem, Options.checked(budget=budget, **options), _checks.as_numpy)
 
 
-def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
-    """Choose the way, go it, and wrap up what comes out."""
+def solve_checked(problem: Problem, options: Options, give: Any, full: Outcome | None = None) -> Result:
+    """Choose the way, go it, and wrap up what comes out; proofs are spared the plan without a budget if it is known."""
     matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
     limits = limits_of(matroid, problem.shape)
     start = options.start
@@ -259,7 +259,9 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
             outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
     prover = Prover(problem, limits, tol)
     if options.compiled and outcome.status is Status.OPTIMAL and tol <= EXACT:
-        prover.full = outcome
+        full = outcome
+    if full is not None:
+        prover.full = full
     result = assemble(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
         result = _close_gap(result, outcome, prover, options)

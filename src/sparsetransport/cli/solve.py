@@ -19,11 +19,12 @@ from rich.table import Table
 
 from .. import _checks
 from ..api import solve_problem
+from ..fewest import Fewest, solve_fewest
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
 from ..geometry.matrices import Gram
 from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
-from ..options import METHODS
+from ..options import METHODS, SolveOptions
 from ..outer.loop import Callback, Step
 from ..problem import Problem, weights_of
 from ..result import Result
@@ -43,6 +44,7 @@ class Settings(NamedTuple):
     """What the options ask for, apart from files."""
 
     budget: Matroid | None
+    within: float | None
     kernels: Any
     metric: str | None
     normalize: bool
@@ -84,6 +86,14 @@ def solve(
     budget: Annotated[int | None, typer.Option(help="Links in the whole plan.", rich_help_panel=BUDGET)] = None,
     per_column: Annotated[int | None, typer.Option(help="Links of every target.", rich_help_panel=BUDGET)] = None,
     per_row: Annotated[int | None, typer.Option(help="Links of every source.", rich_help_panel=BUDGET)] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="In place of --budget: as few links as come this close to the best plan, such as 0.05.",
+            rich_help_panel=BUDGET,
+        ),
+    ] = None,
     kernel: Annotated[
         str | None,
         typer.Option(help=f"{', '.join(KERNELS)}; rbf for points, else delta.", rich_help_panel=PROBLEM),
@@ -125,6 +135,7 @@ def solve(
         _checks.choice("--bound", bound, BOUNDS)
         settings = Settings(
             budget=_budget(budget, per_column, per_row),
+            within=within,
             kernels=_kernel(kernel, bandwidth),
             metric=metric,
             normalize=normalize_cost,
@@ -135,6 +146,8 @@ def solve(
             seed=seed,
             bound=BOUNDS[bound],
         )
+        if within is not None and budget is not None:
+            raise ValueError("--within finds the --budget: give one of the two")
         _check(settings)
         inputs = read_inputs(
             source,
@@ -155,6 +168,8 @@ def _check(settings: Settings) -> None:
     if settings.metric is not None:
         _checks.choice("--metric", settings.metric, METRICS)
     _checks.number("--reg", settings.reg, positive=False)
+    if settings.within is not None:
+        _checks.number("--within", settings.within, positive=False)
     if settings.gap_tol is not None:
         _checks.number("--gap-tol", settings.gap_tol, positive=True)
     if settings.seed is not None and settings.seed < 0:
@@ -165,8 +180,8 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
     """Solve, write the files and print what the plan is worth."""
     with plan.file() as unfinished, drawing.file() as unfinished_picture:
         with _progress(settings.budget, inputs.shape) as callback:
-            problem, result, seconds = in_background(lambda: _solved(settings, inputs, callback))
-        details = _details(result, inputs, settings, seconds)
+            problem, result, found, seconds = in_background(lambda: _solved(settings, inputs, callback))
+        details = _details(result, inputs, settings, seconds) | _enough(found, settings)
         if unfinished is not None:
             writing.write_plan(unfinished, plan.ending, result, inputs.labels, details)
         if unfinished_picture is not None:
@@ -187,23 +202,27 @@ class Seconds(NamedTuple):
     compile: float
 
 
-def _solved(settings: Settings, inputs: Inputs, callback: Callback | None) -> tuple[Problem, Result, Seconds]:
+def _solved(
+    settings: Settings, inputs: Inputs, callback: Callback | None
+) -> tuple[Problem, Result, Fewest | None, Seconds]:
     """The problem, and the plan with the bound that is wanted."""
     first: list[float] = []
     second: list[float] = []
     started = time.perf_counter()
     with install_timer("numba:compile", first.append):
-        problem, result = _plan(settings, inputs, callback)
+        problem, result, found = _plan(settings, inputs, callback)
     solved = time.perf_counter()
     with install_timer("numba:compile", second.append):
         if settings.bound is not None:
             _ = result.certify() if settings.bound else result.lower_bound
+        if settings.bound and found is not None:
+            _ = found.at_least
     proved = time.perf_counter()
     seconds = Seconds(solved - started - sum(first), proved - solved - sum(second), sum(first + second))
-    return problem, result, seconds
+    return problem, result, found, seconds
 
 
-def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tuple[Problem, Result]:
+def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tuple[Problem, Result, Fewest | None]:
     problem = build(
         inputs,
         kernels=settings.kernels,
@@ -212,15 +231,18 @@ def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tupl
         unbalanced=settings.unbalanced,
         reg=settings.reg,
     )
-    result = solve_problem(
-        problem,
-        budget=settings.budget,
-        method=settings.method,
-        gap_tol=settings.gap_tol,
-        rng=settings.seed,
-        callback=callback,
-    )
-    return problem, result
+    options: SolveOptions = {
+        "method": settings.method,
+        "gap_tol": settings.gap_tol,
+        "rng": settings.seed,
+        "callback": callback,
+    }
+    if settings.within is None:
+        return problem, solve_problem(problem, budget=settings.budget, **options), None
+    others = settings.budget
+    count = Uniform if others is None else lambda number: others & Uniform(number)
+    found = solve_fewest(problem, settings.within, budget=count, **options)
+    return problem, found.result, found
 
 
 def _budget(budget: int | None, per_column: int | None, per_row: int | None) -> Matroid | None:
@@ -322,6 +344,19 @@ def _details(result: Result, inputs: Inputs, settings: Settings, seconds: Second
     }
 
 
+def _enough(found: Fewest | None, settings: Settings) -> dict[str, Any]:
+    """How few links are enough, where that was asked for."""
+    if found is None:
+        return {}
+    return {
+        "within": settings.within,
+        "target": found.target,
+        "links_without_budget": len(found.optimum.mass),
+        "value_without_budget": found.optimum.value,
+        "links_at_least": found.at_least if settings.bound else None,
+    }
+
+
 def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) -> None:
     """A line for every number."""
     m, n = problem.shape
@@ -332,6 +367,9 @@ def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) ->
     if details["lower_bound"] is not None:
         lines["lower bound"] = f"{details['lower_bound']:.6g}"
         lines["gap"] = f"{figure(details['gap'])} ({share(details['relative_gap'])} of the objective)"
+    if "within" in details:
+        lines["without a budget"] = f"{details['links_without_budget']} entries, {details['value_without_budget']:.6g}"
+        lines["target"] = _target(details)
     lines |= {
         "mass moved": _moved(details["moved"], details["to_send"], details["to_receive"]),
         "cost of transport": f"{result.value_linear:.6g}",
@@ -351,6 +389,13 @@ def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) ->
     for name, text in lines.items():
         table.add_row(name, text, style="bold" if name == "objective" else None)
     console.print(table, highlight=False)
+
+
+def _target(details: dict[str, Any]) -> str:
+    """The objective that was to be reached, and what is known of how many entries that takes."""
+    least = details["links_at_least"]
+    known = "--bound tight proves how many entries it takes" if least is None else f"needs {least} entries at least"
+    return f"{details['target']:.6g} ({known})"
 
 
 def _moved(moved: float, to_send: float, to_receive: float) -> str:

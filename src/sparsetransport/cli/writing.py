@@ -48,12 +48,12 @@ def write_links(file: TextIO, result: Result, labels: Labels) -> None:
 
 def links(result: Result, labels: Labels) -> list[dict[str, Any]]:
     """Every link with its row, column, mass, and labels if there are any; rows and columns count from 0."""
-    order = np.lexsort((result.cols, result.rows))
+    rows, cols, mass = result.rows, result.cols, result.mass
+    order = np.lexsort((cols, rows))
     names = _keys(labels)
     found = []
-    for k in order.tolist():
-        i, j = int(result.rows[k]), int(result.cols[k])
-        known = (i, j, float(result.mass[k]), labels.rows and labels.rows[i], labels.cols and labels.cols[j])
+    for i, j, moved in zip(rows[order].tolist(), cols[order].tolist(), mass[order].tolist(), strict=True):
+        known = (i, j, moved, labels.rows and labels.rows[i], labels.cols and labels.cols[j])
         every = dict(zip(("row", "column", "mass", "row_label", "column_label"), known, strict=True))
         found.append({name: every[name] for name in names})
     return found

@@ -1,0 +1,123 @@
+"""How few links are enough: against brute force, and what is proved of it."""
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import oracles
+import pytest
+
+import sparsetransport as st
+
+KINDS = {  # how many a support needs of each kind
+    st.Uniform: len,
+    st.PerRow: lambda support: max(Counter(i for i, _ in support).values()),
+    st.PerColumn: lambda support: max(Counter(j for _, j in support).values()),
+}
+
+
+def problem_of(seed, shape=(4, 3), **options):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(shape[0], 2)), rng.normal(size=(shape[1], 2))
+    return st.Problem.from_points(X, Y, rng.random(shape[0]), rng.random(shape[1]), **options)
+
+
+def least(problem, allowed):
+    """The best objective under any support, by brute force."""
+    (rows, cols), C = map(np.arange, problem.shape), problem.cost.rows(0, problem.shape[0])
+    grams = problem.gram_a.block(rows, rows), problem.gram_b.block(cols, cols)
+    hessian, slope, constant = oracles.quadratic(C, problem.a, problem.b, *grams, problem.unbalanced, problem.reg)
+    return constant + oracles.brute_force(hessian, slope, problem.shape, allowed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("within", [0.0, 0.02, 0.3])
+@pytest.mark.parametrize(
+    "options", [{"reg": 0.5}, {"kernels": "delta", "reg": 0.5}, {"kernels": "delta"}], ids=["rbf", "delta", "reg=0"]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_brute_force(kind, within, options, seed):
+    problem = problem_of(seed, **options)
+    found = st.solve_fewest(problem, within, budget=kind, gap_tol=1e-9)
+    optimum = least(problem, lambda support: True)
+    assert found.optimum.value == pytest.approx(optimum, rel=1e-9)
+    assert found.target == pytest.approx((1.0 + within) * optimum, rel=1e-9)
+    assert found.result.value <= found.target
+    links = list(zip(found.result.rows.tolist(), found.result.cols.tolist(), strict=True))
+    assert KINDS[kind](links) <= found.budget
+    needed = KINDS[kind]
+    reaches = [k for k in range(1, 13) if least(problem, lambda s, k=k: needed(s) <= k) <= found.target * (1 + 1e-9)]
+    assert found.at_least <= min(reaches) <= found.budget
+    assert found.budget == min(reaches)  # with a gap_tol, small problems are solved to the end
+
+
+def test_fewer_links_than_proved_are_not_claimed():
+    """With `reg` the proof is close, and with delta kernels it counts the points that links reach."""
+    problem = problem_of(0, (30, 25), reg=1.0, kernels="delta")
+    found = st.solve_fewest(problem, 0.05)
+    assert 20 < found.at_least <= found.budget < 55
+    assert found.at_least is found.at_least  # not proved twice
+    exact = st.solve_fewest(problem, 0.0)
+    assert exact.at_least == exact.budget == len(exact.optimum.mass)
+
+
+def test_what_was_tried_is_kept_and_more_links_are_tried_only_where_needed():
+    found = st.solve_fewest(problem_of(0, (30, 25), reg=0.1), 0.05)
+    assert list(found.tried) == sorted(found.tried)
+    assert found.tried[found.budget] is found.result
+    assert found.tried[found.budget - 1].value > found.target
+    for number, result in found.tried.items():
+        assert len(result.mass) <= number
+        assert result.value == pytest.approx(st.solve_problem(problem_of(0, (30, 25), reg=0.1), budget=number).value)
+    assert repr(found) == (
+        f"Fewest(budget={found.budget}, {found.budget} links, value={found.result.value:.4g}; without a budget "
+        f"{len(found.optimum.mass)} links, value={found.optimum.value:.4g})"
+    )
+
+
+def test_a_budget_that_a_number_makes():
+    problem = problem_of(0, (12, 10), kernels="delta")
+    found = st.solve_fewest(problem, 0.1, budget=lambda k: st.PerRow(2) & st.Uniform(k))
+    assert np.bincount(found.result.rows).max() <= 2
+    assert len(found.result.mass) <= found.budget
+    plain = st.solve_fewest(problem, 0.1)
+    assert found.at_least >= plain.at_least
+    with pytest.raises(ValueError, match=r"not even with budget\(\d+\)"):
+        st.solve_fewest(problem, 0.1, budget=lambda k: st.Uniform(min(k, 3)))
+
+
+def test_nothing_may_be_enough():
+    problem = problem_of(0)
+    found = st.solve_fewest(problem, 1e9)
+    assert found.budget == found.at_least == len(found.result.mass) == 0
+    assert found.result.value == pytest.approx(problem.constant)
+
+
+def test_a_perfect_plan_is_reached_up_to_rounding():
+    """Its objective is zero but for rounding, and shares of that mean nothing."""
+    points = np.random.default_rng(0).normal(size=(6, 2))
+    found = st.solve_fewest(st.Problem.from_points(points, points, unbalanced=10.0, kernels="delta"), 0.0)
+    assert found.budget == 6
+    assert found.at_least == 6
+
+
+def test_a_pickled_answer_still_proves():
+    found = pickle.loads(pickle.dumps(st.solve_fewest(problem_of(1, reg=0.5), 0.1)))
+    assert 1 <= found.at_least <= found.budget
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error", "message"),
+    [
+        ((np.ones((2, 2)), 0.1), {}, TypeError, "Problem"),
+        ((problem_of(0), -0.1), {}, ValueError, "within must be"),
+        ((problem_of(0), "much"), {}, TypeError, "within must be"),
+        ((problem_of(0), float("nan")), {}, ValueError, "within must be"),
+        ((problem_of(0), 0.1), {"budget": 5}, TypeError, "budget must be Uniform, PerRow, PerColumn or a function"),
+        ((problem_of(0), 0.1), {"budget": st.PerRow(1)}, TypeError, "budget must be Uniform, PerRow, PerColumn"),
+        ((problem_of(0), 0.1), {"method": "best"}, ValueError, "method"),
+    ],
+)
+def test_bad_input(arguments, options, error, message):
+    with pytest.raises(error, match=message):
+        st.solve_fewest(*arguments, **options)
