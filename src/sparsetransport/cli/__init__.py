@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import align, demo, design, info, reproduce, solve
+from . import align, compile, demo, design, info, reproduce, solve
 from .console import quiet_pipe
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -18,6 +18,7 @@ app.command()(align.align)
 app.command()(reproduce.reproduce)
 app.command()(demo.demo)
 app.command()(info.info)
+app.command("compile")(compile.compile_all)
 
 
 def main() -> None:

@@ -1,0 +1,50 @@
+"""``sparsetransport compile``."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from ..api import solve_problem
+from ..apps.network_design import design
+from ..apps.word_alignment import WordAligner
+from ..batch import solve_batch
+from ..geometry.costs import cost_matrix
+from ..matroids import PerColumn
+from ..problem import Problem
+from ..shared import solve_shared
+from .console import Debug, duration, in_background, plain_errors
+
+
+def compile_all(debug: Debug = False) -> None:
+    """Compile all machine code now, so that no later call waits for it: once for an image, or a cluster's nodes."""
+    console = Console()
+    with plain_errors(debug):
+        started = time.perf_counter()
+        for name, call in small_calls().items():
+            with console.status(f"Compiling: {name}"):
+                in_background(call)
+        took = duration(time.perf_counter() - started)
+    console.print(f"The machine code is ready; it took {took}.", highlight=False)
+
+
+def small_calls() -> dict[str, Callable[[], Any]]:
+    """Calls that need, together, what any call needs."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(8, 2)), rng.normal(size=(6, 2))
+    problem, lazy = (Problem.from_points(X, Y, reg=1.0, lazy=lazy) for lazy in (False, True))
+    aligner = WordAligner(lambda words: [[len(word), 1] for word in words])
+    return {
+        "plans": partial(solve_problem, problem, budget=5),
+        "plans that are proved to be good": partial(solve_problem, problem, budget=PerColumn(1), gap_tol=1e-9),
+        "plans of many points": partial(solve_problem, lazy, budget=5, gap_tol=1e-9),
+        "the paper's solver": partial(solve_problem, problem, budget=5, inner="apgd", tol=1.0),
+        "exact gains": partial(solve_problem, problem, budget=PerColumn(1), method="greedy"),
+        "batches": partial(solve_batch, [(cost_matrix(X, Y),)] * 2, budget=5),
+        "links for many scenarios": partial(solve_shared, [problem] * 2, budget=5),
+        "networks": partial(design, rng.random((4, 5)), np.ones(4), rng.random((6, 5)), 6),
+        "words": partial(aligner.align, "a new day", "a day that is new"),
+    }
