@@ -7,7 +7,7 @@ any other kind is a subclass of `Matroid` with one method.
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -237,7 +237,34 @@ class Uniform(Counting):
         return len(support) < self.k
 
 
-class PerColumn(Counting):
+class _PerLine(Counting):
+    """At most ``k`` entries in every line, or so many in each."""
+
+    _axis: ClassVar[int]  # 0: lines are rows, 1: columns
+
+    def __init__(self, k: Any) -> None:
+        self.k = _own(type(self).__name__, k)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({_shown(self.k)})"
+
+    @property
+    def _key(self) -> Any:
+        return self.k
+
+    def _limits(self, shape: Shape) -> Limits:
+        count, largest, of = shape[self._axis], shape[1 - self._axis], ("rows", "columns")[self._axis]
+        capacities: Any = _capacities(type(self).__name__, self.k, count, largest, of)
+        return no_limits(shape)._replace(**{("rows", "cols")[self._axis]: capacities})
+
+    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
+        """May ``pair`` be added to ``support``?"""
+        line = pair[self._axis]
+        capacity = self.k if isinstance(self.k, int) else self.k[line]
+        return bool(sum(held[self._axis] == line for held in support) < capacity)
+
+
+class PerColumn(_PerLine):
     """At most ``k`` entries in every column, or ``k[j]`` in column ``j``.
 
     Examples
@@ -248,26 +275,10 @@ class PerColumn(Counting):
     array([1, 1, 1])
     """
 
-    def __init__(self, k: Any) -> None:
-        self.k = _own("PerColumn", k)
-
-    def __repr__(self) -> str:
-        return f"PerColumn({_shown(self.k)})"
-
-    @property
-    def _key(self) -> Any:
-        return self.k
-
-    def _limits(self, shape: Shape) -> Limits:
-        return no_limits(shape)._replace(cols=_capacities("PerColumn", self.k, shape[1], shape[0], "columns"))
-
-    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
-        capacity = self.k if isinstance(self.k, int) else self.k[pair[1]]
-        return bool(sum(held[1] == pair[1] for held in support) < capacity)
+    _axis = 1
 
 
-class PerRow(Counting):
+class PerRow(_PerLine):
     """At most ``k`` entries in every row, or ``k[i]`` in row ``i``.
 
     Examples
@@ -278,23 +289,7 @@ class PerRow(Counting):
     array([1, 1, 1])
     """
 
-    def __init__(self, k: Any) -> None:
-        self.k = _own("PerRow", k)
-
-    def __repr__(self) -> str:
-        return f"PerRow({_shown(self.k)})"
-
-    @property
-    def _key(self) -> Any:
-        return self.k
-
-    def _limits(self, shape: Shape) -> Limits:
-        return no_limits(shape)._replace(rows=_capacities("PerRow", self.k, shape[0], shape[1], "rows"))
-
-    def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
-        capacity = self.k if isinstance(self.k, int) else self.k[pair[0]]
-        return bool(sum(held[0] == pair[0] for held in support) < capacity)
+    _axis = 0
 
 
 class Partition(Counting):
