@@ -105,7 +105,7 @@ def test_without_matplotlib_there_is_a_table_and_one_sentence(tmp_path, monkeypa
     answer = invoke("demo", "--budget", "40", "--out", str(tmp_path))
     assert answer.exit_code == 1
     assert "budget of 40 links" in answer.stdout
-    assert answer.stderr == "Error: plots need matplotlib: pip install matplotlib\n"
+    assert answer.stderr == "Error: plots need matplotlib: pip install 'sparsetransport[plot]'\n"
     assert not list(tmp_path.iterdir())
 
 
@@ -128,14 +128,14 @@ def test_compiling_is_told_apart_from_solving(tmp_path, monkeypatch):
 
 
 def test_info_names_versions_threads_and_optional_parts(monkeypatch):
-    monkeypatch.setattr(info_command, "OPTIONAL", ("matplotlib", "no-such-package"))
+    monkeypatch.setattr(info_command, "OPTIONAL", {"matplotlib": "plot", "no-such-package": "extra"})
     answer = invoke("info")
     assert answer.exit_code == 0
     lines = dict(re.split(r"\s{2,}", line.strip(), maxsplit=1) for line in answer.stdout.splitlines())
     assert lines["sparsetransport"] == st.__version__
     assert lines["numpy"] == np.__version__
     assert int(lines["CPUs to use"]) >= 1
-    assert lines["no-such-package"].startswith("absent")
+    assert lines["no-such-package"] == "absent (optional: pip install 'sparsetransport[extra]')"
     assert {"Python", "scipy", "numba", "matplotlib"} <= lines.keys()
 
 

@@ -632,7 +632,7 @@ def test_without_pyarrow_one_sentence_says_what_to_install(bad, monkeypatch):
     monkeypatch.chdir(bad)
     answer = invoke("bad.parquet", "good.csv")
     assert (answer.exit_code, answer.stdout) == (1, "")
-    assert answer.stderr == "Error: reading Parquet files needs pyarrow: pip install pyarrow\n"
+    assert answer.stderr == "Error: reading Parquet files needs pyarrow: pip install 'sparsetransport[parquet]'\n"
 
 
 def test_a_budget_larger_than_the_plan_is_told_once(files):

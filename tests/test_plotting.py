@@ -319,7 +319,7 @@ def test_without_matplotlib_one_sentence_says_how_to_get_it(result, monkeypatch)
 
     real = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match="pip install matplotlib"):
+    with pytest.raises(ImportError, match=r"pip install 'sparsetransport\[plot\]'"):
         plot_plan(result)
 
 

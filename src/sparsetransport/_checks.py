@@ -34,6 +34,11 @@ def warn(message: str, category: type[SparseTransportWarning] = SparseTransportW
     warnings.warn(message, category, stacklevel=level)
 
 
+def missing(sentence: str, extra: str) -> ImportError:
+    """The error where an optional package is absent: the sentence says what needs it, the extra brings it."""
+    return ImportError(f"{sentence}: pip install 'sparsetransport[{extra}]'")
+
+
 def to_numpy(value: Any) -> NDArray[Any]:
     """A NumPy array from any array library, without its gradient, on the CPU."""
     if array_api_compat.is_torch_array(value):

@@ -23,8 +23,7 @@ try:
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError:
-    cure = "pip install 'sparsetransport[sklearn]'"
-    raise ImportError(f"sparsetransport.estimators needs scikit-learn 1.6 or newer: {cure}") from None
+    raise _checks.missing("sparsetransport.estimators needs scikit-learn 1.6 or newer", "sklearn") from None
 
 __all__ = ["TransportClassifier"]
 

@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import linalg
 
+from . import _checks
+
 try:
     import jax
     import jax.numpy as jnp
 except ImportError:
-    raise ImportError("sparsetransport.jax needs JAX: pip install 'sparsetransport[jax]'") from None
+    raise _checks.missing("sparsetransport.jax needs JAX", "jax") from None
 
-from . import _checks
 from .api import solve_problem
 from .batch import solve_batch
 from .geometry.kernels import Delta

@@ -101,7 +101,7 @@ def palette(image: Any, colours: int, *, rng: Any = None) -> Palette:
     try:
         from sklearn.cluster import KMeans
     except ImportError:
-        raise ImportError("colour transfer needs scikit-learn: pip install 'sparsetransport[sklearn]'") from None
+        raise _checks.missing("colour transfer needs scikit-learn", "sklearn") from None
     pixels = _unit("image", image).reshape(-1, 3)
     rng = np.random.default_rng(rng)
     sample = rng.choice(pixels, min(len(pixels), _SAMPLE), replace=False, axis=0)

@@ -143,7 +143,7 @@ class Glove:
         try:
             import pyarrow.parquet as parquet
         except ImportError:
-            raise ImportError("the encoder 'glove' needs pyarrow: pip install pyarrow") from None
+            raise _checks.missing("the encoder 'glove' needs pyarrow", "parquet") from None
         folder = Path(spec.origin).parent / "data"
         words = parquet.read_table(folder / "glove_6B_index.parquet").column("index").to_pylist()
         self.place = {word: k for k, word in enumerate(words)}

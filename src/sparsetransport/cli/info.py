@@ -1,16 +1,26 @@
 """``sparsetransport info``."""
 
-import os
 import platform
 from importlib import metadata
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from .. import __version__
+from .. import __version__, _checks
 
 REQUIRED = ("numpy", "scipy", "numba", "array-api-compat")
-OPTIONAL = ("matplotlib", "POT", "torch", "jax", "scikit-learn", "pyarrow", "joblib", "transformers")
+OPTIONAL = {
+    "matplotlib": "plot",
+    "POT": "pot",
+    "torch": "torch",
+    "jax": "jax",
+    "scikit-learn": "sklearn",
+    "pyarrow": "parquet",
+    "joblib": "batch",
+    "transformers": "align",
+}
+"""Packages, and the extras that bring them."""
 
 
 def info() -> None:
@@ -20,10 +30,9 @@ def info() -> None:
     table.add_row("Python", f"{platform.python_version()} ({platform.system()} {platform.machine()})")
     for name in REQUIRED:
         table.add_row(name, metadata.version(name))
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    table.add_row("CPUs to use", str(cpus))
-    for name in OPTIONAL:
-        table.add_row(name, _installed(name) or f"absent (optional: pip install {name})")
+    table.add_row("CPUs to use", str(_checks.cores()))
+    for name, extra in OPTIONAL.items():
+        table.add_row(name, _installed(name) or escape(f"absent (optional: pip install 'sparsetransport[{extra}]')"))
     Console().print(table)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import Floats
+from .._checks import Floats, missing
 from .cells import Rows, decimal_sign, like_a_number, number, opening, points_are_clear, read_rows, readable
 from .outputs import either
 
@@ -195,7 +195,7 @@ def _read_parquet(path: Path) -> Table:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from None
+        raise missing("reading Parquet files needs pyarrow", "parquet") from None
     try:
         table = pyarrow.parquet.ParquetFile(path).read()
     except pyarrow.ArrowInvalid:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sparsetransport as st
-from sparsetransport import baselines
+from sparsetransport import _checks, baselines
 from sparsetransport.apps.colour_transfer import Palette, palette, palette_problem, recolour
 
 from .report import Progress, Report, Table, command
@@ -78,7 +78,7 @@ def photographs() -> tuple[Any, Any]:
     try:
         from sklearn.datasets import load_sample_images
     except ImportError:
-        raise ImportError("the photographs come with scikit-learn: pip install scikit-learn") from None
+        raise _checks.missing("the photographs come with scikit-learn", "sklearn") from None
     china, flower = load_sample_images().images
     return china, flower
 

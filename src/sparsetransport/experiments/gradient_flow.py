@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sparsetransport as st
+from sparsetransport import _checks
 from sparsetransport.plotting import BLACK
 
 from .report import Progress, Report, Table, command
@@ -171,7 +172,7 @@ def sinkhorn_divergence(x: Any, y: Any) -> float:
     try:
         import ot
     except ImportError:
-        raise ImportError("the Sinkhorn divergence needs POT: pip install POT") from None
+        raise _checks.missing("the Sinkhorn divergence needs POT", "pot") from None
     cost = [st.cost_matrix(one, other) for one, other in ((x, y), (x, x), (y, y))]
     values = [
         float(ot.sinkhorn2([], [], each, REG, method="sinkhorn_log", numIterMax=2000, warn=False)) for each in cost

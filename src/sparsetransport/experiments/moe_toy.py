@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import IMQ, IMQv2
+from .. import IMQ, IMQv2, _checks
 from .report import Progress, Report, Table, command
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def picture(layers: dict[str, Any], data: Data) -> "Figure":
     try:
         from sklearn.manifold import TSNE
     except ImportError:
-        raise ImportError("the picture needs scikit-learn: pip install scikit-learn") from None
+        raise _checks.missing("the picture needs scikit-learn", "sklearn") from None
     points, labels = torch.tensor(data.test[0], dtype=torch.float32), data.test[1]
     figure = Figure(figsize=(4.6 * len(layers), 4.8), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(layers), squeeze=False)[0]

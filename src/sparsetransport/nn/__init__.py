@@ -3,10 +3,12 @@
 Needs PyTorch (``pip install 'sparsetransport[torch]'``); nothing else in the package imports it.
 """
 
+from .. import _checks
+
 try:
     import torch  # noqa: F401
 except ImportError:
-    raise ImportError("sparsetransport.nn needs PyTorch: pip install 'sparsetransport[torch]'") from None
+    raise _checks.missing("sparsetransport.nn needs PyTorch", "torch") from None
 
 from .autograd import Transport, sparse_transport
 from .baseline_routers import EntropicRouter, KLRouter, MMDRouter, SCOTRouter, SSOTRouter

@@ -23,7 +23,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError:
-        raise ImportError("plots need matplotlib: pip install matplotlib") from None
+        raise _checks.missing("plots need matplotlib", "plot") from None
 
 
 def axes_or_new(ax: "Axes | None") -> "Axes":
