@@ -32,7 +32,7 @@ def no_work(monkeypatch):
         raise AssertionError("work started before the input was checked")
 
     monkeypatch.setattr(Engine, "__init__", refuse)
-    monkeypatch.setattr(sys.modules["sparsetransport.api"], "maximise", refuse)
+    monkeypatch.setattr(sys.modules["sparsetransport.search"], "maximise", refuse)
 
 
 # (error, what the message must say, the call); every line of the section "Bad input".

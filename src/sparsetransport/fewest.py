@@ -8,7 +8,7 @@ from typing import Unpack
 import numpy as np
 
 from . import _checks
-from .api import solve_checked, solve_support
+from .api import solve_support
 from .assemble import assemble
 from .inner.solvers import EXACT
 from .matroids import PerColumn, PerRow, Uniform, as_matroid, no_limits
@@ -18,6 +18,7 @@ from .outer.run import run
 from .problem import Problem, require_problem
 from .prover import Prover
 from .result import Result
+from .search import solve_checked
 
 _KINDS = Uniform, PerRow, PerColumn  # a number large enough has room for any plan
 _NOTHING = 1e-12  # of the empty plan's objective: rounding

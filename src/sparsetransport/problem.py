@@ -324,6 +324,16 @@ def costs_are_lost(scale: Any, common: Any) -> Any:
     return (scale * _NOISE > common) & (common > 0.0)
 
 
+def warn_of_rounding(problem: Problem) -> None:
+    """Where marginal errors weigh so much that the costs are lost in the rounding of their sum."""
+    if problem.costs_are_lost:
+        _checks.warn(
+            f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
+            f"{problem.scale / problem.cost.common:.1e} times as much): the plan may be far from optimal; take a "
+            "smaller one"
+        )
+
+
 def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> float:
     """The weight of "auto": leaving all mass where it is costs a hundred times what moving it does on average."""
     delivered = mean_cost * min(float(a.sum()), float(b.sum()))

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats
-from .api import warn_of_rounding
 from .assemble import assemble
 from .inner.solvers import EXACT
 from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits
 from .options import as_pairs, as_start
 from .outer.loop import Callback, Outcome, Record, as_arrays
 from .outer.shared_support import SharedOutcome, SharedSupport, run
-from .problem import Problem
+from .problem import Problem, warn_of_rounding
 from .prover import Prover
 from .result import Gap, Path, Result, Status
 

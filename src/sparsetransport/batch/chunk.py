@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from .._checks import Floats
-from ..api import solve_checked
 from ..assemble import SMALL_RESIDUAL
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
@@ -23,6 +22,7 @@ from ..outer import batch
 from ..outer.matching import is_one_to_one
 from ..problem import Problem, auto_weight, costs_are_lost, is_usual, weights_of
 from ..result import Result
+from ..search import solve_checked
 from .later import Asked, Later, Matrices, Solved
 
 # Threads take turns at what Python does before and after the kernel. They could not do it at the same time anyway, and

@@ -1,0 +1,180 @@
+"""The search for a plan: the loop that the options ask for, its polish, and other starts while a gap is open."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import _checks, certificate
+from .assemble import assemble
+from .inner.solvers import EXACT, UnboundedError
+from .matroids import Limits, Matroid, Pair, counts, limits_of
+from .options import Options
+from .outer.engine import Engine
+from .outer.exchange import exchange
+from .outer.loop import Callback, Outcome, maximise
+from .outer.omp import OMP
+from .outer.run import better, run
+from .problem import Problem, warn_of_rounding
+from .prover import Prover
+from .result import Certificate, Result, Status
+
+_ALL_THE_SAME = 1e-8  # of a relative gap: what rounding may leave of the optimum's
+_SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
+_REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which no start is made of it
+_RESTARTS = 24  # random ones while a gap is open,
+_RESTART_LOOKS = 50_000_000  # or as many as have so many pairs together,
+_RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
+_RESTART_EFFORT = 1e8  # until this many operations are spent
+
+
+def solve_checked(problem: Problem, options: Options, give: Any, full: Outcome | None = None) -> Result:
+    """Choose the way, go it, and wrap up what comes out; proofs are spared the plan without a budget if it is known."""
+    matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
+    limits = limits_of(matroid, problem.shape)
+    start = options.start
+    if start.shape not in (None, problem.shape):
+        raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
+    _checks.inside("start", start.pairs, problem.shape)
+    warn_of_rounding(problem)
+    if options.compiled:
+        outcome = run(
+            problem,
+            limits,
+            start.pairs,
+            tol,
+            options.callback,
+            masses=start.mass,
+            polish=options.polish,
+            thorough=thorough,
+        )
+    else:
+        outcome = maximise(
+            problem,
+            matroid,
+            options.rule,
+            inner=options.solver(problem, tol, options.max_iter),
+            reclaim=options.reclaim,
+            rng=options.rng,
+            tol=tol,
+            start=start.pairs,
+            callback=options.callback,
+        )
+        if options.polish and outcome.status is not Status.STOPPED:
+            outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
+    prover = Prover(problem, limits, tol)
+    if options.compiled and outcome.status is Status.OPTIMAL and tol <= EXACT:
+        full = outcome
+    if full is not None:
+        prover.full = full
+    result = assemble(outcome, prover, give)
+    if options.gap_tol is not None and outcome.status is not Status.STOPPED:
+        result = _close_gap(result, outcome, prover, options)
+    return result
+
+
+def _polish(
+    problem: Problem,
+    matroid: Matroid | None,
+    limits: Limits,
+    outcome: Outcome,
+    tol: float,
+    callback: Callback | None,
+    *,
+    thorough: bool,
+) -> Outcome:
+    """Exchange entries of a plan that the general loop made, and keep its steps."""
+    if matroid is not None and not counts(matroid):
+        return _polish_by_oracle(problem, matroid, limits, outcome, tol, callback)
+    engine = Engine(problem, limits, tol=tol)
+    engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)), outcome.mass)
+    seeded = engine.outcome()
+    if len(seeded.rows) < len(outcome.rows):  # those without mass have left
+        outcome.record.jump(outcome, seeded, problem.value(seeded.rows, seeded.cols, seeded.mass))
+    engine.record, engine.callback = outcome.record, callback  # from here on the steps are those of the polish
+    engine.grow()
+    engine.polish(thorough=thorough)
+    return engine.outcome()._replace(start=outcome.start)
+
+
+def _polish_by_oracle(
+    problem: Problem, matroid: Matroid, limits: Limits, outcome: Outcome, tol: float, callback: Callback | None
+) -> Outcome:
+    """The same where only the user can tell what is allowed: exchanges, also of what a looser budget leaves over."""
+    outcome = exchange(problem, matroid, outcome, tol, callback)
+    if outcome.status is Status.STOPPED:
+        return outcome
+    try:
+        looser = run(problem, limits, [], tol, polish=True, thorough=False)
+    except UnboundedError:
+        return outcome
+    other = maximise(problem, matroid, OMP(), tol=tol, start=_largest_first(looser))
+    return better(problem, outcome, exchange(problem, matroid, other, tol))
+
+
+def _largest_first(plan: Outcome) -> list[Pair]:
+    """The pairs of a plan, those with the most mass first."""
+    order = np.argsort(-plan.mass, kind="stable")
+    return list(zip(plan.rows[order].tolist(), plan.cols[order].tolist(), strict=True))
+
+
+def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Options) -> Result:
+    """Prove the plan good enough, or look for a better one from other starts and say whether that one is."""
+    gap_tol = options.gap_tol or 0.0
+    if result.status is Status.ALL_FORBIDDEN:
+        return result
+    if result.status in (Status.OPTIMAL, Status.EMPTY) and result.relative_gap <= max(gap_tol, _ALL_THE_SAME):
+        return result
+    if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
+        return replace(result, status=Status.GAP_REACHED)
+    proof = result.certify()
+    for other in _other_plans(prover, options, proof) if prover.is_bounded else ():
+        before, outcome = outcome, better(prover.problem, outcome, other)
+        if outcome is not before:
+            result = assemble(outcome, prover, result._give)
+            result._proofs[True] = replace(proof, value=result.value)  # a bound is one for all plans
+        if other.status is Status.STOPPED:
+            return replace(result, status=Status.STOPPED)
+        if result.relative_gap <= gap_tol:
+            break
+    return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
+
+
+def _other_plans(prover: Prover, options: Options, proof: Certificate) -> Iterator[Outcome]:
+    """Plans from other starts, as good as exchanges make them."""
+    if options.counting:
+        for engine in _other_starts(prover, options.callback, proof):
+            engine.grow()
+            engine.polish(thorough=True)
+            yield engine.outcome()
+    elif options.matroid is not None and prover.full.rows.size <= _REVERSE_UP_TO:
+        problem, matroid, tol, told = prover.problem, options.matroid, prover.tol, options.callback
+        begun = maximise(problem, matroid, OMP(), tol=tol, start=_largest_first(prover.full), callback=told)
+        yield begun if begun.status is Status.STOPPED else exchange(problem, matroid, begun, tol, told)
+
+
+def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate) -> Iterator[Engine]:
+    """Where else to begin: what the dual asks for; the plan without a budget, built or cut down; random pairs."""
+    (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
+    if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        potentials = _checks.to_numpy(proof.potential_a), _checks.to_numpy(proof.potential_b)
+        rows, cols, mass = certificate.suggested(prover.problem, prover.limits, *potentials)
+        engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), mass)
+        yield engine
+    if prover.full.rows.size <= _REVERSE_UP_TO:
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        engine.seed(_largest_first(prover.full))
+        yield engine
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        engine.reverse(prover.full)
+        yield engine
+    for _ in range(min(_RESTARTS, _RESTART_LOOKS // (m * n))):
+        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        drawn = rng.choice(m * n, min(-(-m * n // 4), _RESTART_PAIRS), replace=False)
+        engine.seed(list(zip((drawn // n).tolist(), (drawn % n).tolist(), strict=True)))
+        yield engine
+        effort += engine.effort[0]
+        if effort > _RESTART_EFFORT:
+            return
