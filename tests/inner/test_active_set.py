@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
+from sparsetransport._codes import SOLVED, UNBOUNDED
 from sparsetransport.inner import active_set
 
 
@@ -36,7 +37,7 @@ def _descend(hessian, slope):
         gradient[factor.label[1, : int(factor.size[0])]] = 0.0
         if gradient.min() > -1e-11:
             break
-        assert _push(factor, hessian, slope, int(gradient.argmin())) == active_set.SOLVED
+        assert _push(factor, hessian, slope, int(gradient.argmin())) == SOLVED
     return factor
 
 
@@ -120,10 +121,10 @@ def test_a_dependent_variable_takes_the_place_of_others(seed):
 def test_a_direction_without_curvature_is_unbounded():
     """If mass costs less than nothing and nothing penalises it, there is no minimum."""
     factor = active_set.new_factor(2)
-    assert active_set.push(factor, 0, 0, 0.0, -1.0) == active_set.UNBOUNDED
+    assert active_set.push(factor, 0, 0, 0.0, -1.0) == UNBOUNDED
     hessian = np.array([[1.0, -1.0], [-1.0, 1.0]])
-    assert _push(factor, hessian, np.array([-1.0, -1.0]), 0) == active_set.SOLVED
-    assert _push(factor, hessian, np.array([-1.0, -1.0]), 1) == active_set.UNBOUNDED
+    assert _push(factor, hessian, np.array([-1.0, -1.0]), 0) == SOLVED
+    assert _push(factor, hessian, np.array([-1.0, -1.0]), 1) == UNBOUNDED
 
 
 @pytest.mark.parametrize("capacity", [3, 8, 64, 100])
@@ -135,7 +136,7 @@ def test_a_larger_copy_is_the_same(capacity):
         _push(factor, hessian, slope, variable)
     larger = active_set.enlarge(factor, 2 * capacity)
     np.testing.assert_array_equal(_masses(larger, capacity), _masses(factor, capacity))
-    assert _push(larger, hessian, slope, capacity) == active_set.SOLVED
+    assert _push(larger, hessian, slope, capacity) == SOLVED
     members = [*range(min(capacity, 8)), capacity]
     expected = _nnls(hessian[np.ix_(members, members)], slope[members])
     np.testing.assert_allclose(_masses(larger, capacity + 1)[members], expected, atol=1e-10)

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._address import by_address
 from .._checks import Floats
+from .._codes import UNFINISHED
 from .._jit import kernel, part
 from ..api import solve
 from ..batch import workers
 from ..inner.solvers import EXACT
 from ..matroids import Pair, PerColumn, PerRow
-from ..outer.batch import UNFINISHED, Pack, Plans
+from ..outer.batch import Pack, Plans
 from ..outer.batch import solve as solve_packed
 
 Ints = NDArray[np.int64]
@@ -186,7 +187,7 @@ class _Links(NamedTuple):
 
 def _links(plans: Plans, threshold: float) -> _Links:
     """The entries of every plan above a share of its largest one."""
-    links = _Links.none(plans.mass.size, plans.code < UNFINISHED)
+    links = _Links.none(plans.mass.size, plans.code != UNFINISHED)
     _pick(plans, threshold, links)
     return links
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from .._checks import Floats
+from .._codes import UNFINISHED
 from ..assemble import SMALL_RESIDUAL
 from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
@@ -230,7 +231,7 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
     plans = batch.solve(packed, options.polish)
     with _TURN:
         solved = Solved.of(plans, packed, scale, empty)
-        finished = (plans.code != batch.UNFINISHED) & (solved.kkt <= max(SMALL_RESIDUAL, options.tol))
+        finished = (plans.code != UNFINISHED) & (solved.kkt <= max(SMALL_RESIDUAL, options.tol))
         finished &= np.isfinite(plans.number).all(1)
         finished &= ~costs_are_lost(scale, common)  # solved alone there will be a warning
         for k, (ready, done) in enumerate(zip(group, finished.tolist(), strict=True)):

@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
+from .._codes import BUDGET_USED, LOCAL, OPTIMAL
 from ..assemble import proof_of, restricted
 from ..geometry.matrices import Cost, Gram
 from ..matroids import Limits
 from ..options import Options
 from ..outer import batch
-from ..outer.compiled import FULL
 from ..problem import Problem
 from ..prover import Prover
 from ..result import Certificate, Parts, Path, Result, Status
 
+_STATUS = {BUDGET_USED: Status.BUDGET_USED, LOCAL: Status.LOCAL, OPTIMAL: Status.OPTIMAL}
 Matrices = tuple[Floats, Floats | None, Floats | None]
 """Costs and the masses of the two sides; None for uniform ones."""
 
@@ -123,8 +124,7 @@ class Later(Result):
     @cached_property
     def status(self) -> Status:
         """Why the solve ended."""
-        code = int(self._solved.plans.code[self._k])
-        status = Status.OPTIMAL if code == batch.CERTAIN else Status.BUDGET_USED if code == FULL else Status.LOCAL
+        status = _STATUS[int(self._solved.plans.code[self._k])]
         return status.said_of(self._parts, not self._solved.empty[self._k])
 
     @cached_property

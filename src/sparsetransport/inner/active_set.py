@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._address import by_address
+from .._codes import DEPENDS, SOLVED, UNBOUNDED, UNSETTLED
 from .._jit import kernel, part
 from . import _cholesky
 from ._cholesky import Floats
 
 DEPENDENT = 1e-13  # a Schur complement below this share of the diagonal means: depends on the others
-SOLVED, UNBOUNDED = 0, 1
-DEPENDS, SETTLED, UNSETTLED = 0, 1, 2
 
 
 @by_address
@@ -177,7 +176,7 @@ def extend(
 ) -> int:
     """The first part of `push`, for ``coupling.size`` entries; it takes single arrays.
 
-    ``DEPENDS``: the new entry depends on the others, and nothing is changed. ``SETTLED``: the masses are optimal, all
+    ``DEPENDS``: the new entry depends on the others, and nothing is changed. ``SOLVED``: the masses are optimal, all
     of them positive. ``UNSETTLED``: the entry is in the factor without mass, and `settle` must follow.
     """
     size = coupling.size
@@ -200,7 +199,7 @@ def extend(
                 mass[t] = goal[t]
         else:
             mass[size] = 0.0
-        state = SETTLED if positive else UNSETTLED
+        state = SOLVED if positive else UNSETTLED
     return state
 
 

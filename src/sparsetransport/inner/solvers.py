@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats
+from .._codes import SOLVED
 from ..problem import Quadratic
 from . import active_set
 from .apgd import apgd, kkt_residual
@@ -137,7 +138,7 @@ class ActiveSet:
         diagonal = float(self.objective.hessian(new_row, new_col, new_row, new_col)[0, 0])
         slope = float(self.objective.slope(new_row, new_col)[0])
         self.factor.size[1] = 0
-        if active_set.push(self.factor, int(row), int(col), diagonal, slope) != active_set.SOLVED:
+        if active_set.push(self.factor, int(row), int(col), diagonal, slope) != SOLVED:
             raise UnboundedError
 
 

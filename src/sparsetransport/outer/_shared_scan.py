@@ -8,14 +8,13 @@ times scenarios ever exists.
 import numpy as np
 from numpy.typing import NDArray
 
+from .._codes import BUDGET_USED, LOCAL, NEEDS_LINKS, PAUSED, SOLVED
 from .._jit import kernel, part, small_part
 from ..geometry._entries import Floats, Ints, cost_block, cost_entry
-from ..inner.active_set import SOLVED
 from ._shared_plans import Group, Support, append, place, prepare, remove, solve
 from .capacity import count, is_free
 from .state import Trace, stalls
 
-FULL, OPTIMAL, PAUSED, NEEDS_LINKS = 0, 1, 3, 5  # beside the codes of the plans
 BLOCK = 64  # rows of scores that exist at one time
 DEPTH = 4  # pairs a row that a scan keeps for the pool
 
@@ -148,14 +147,14 @@ def grow(
     """
     while True:
         if left[0] <= 0:
-            return FULL
+            return BUDGET_USED
         if trace.steps[0] == trace.gain.size:
             return PAUSED
         if support.size[0] == support.rows.size:
             return NEEDS_LINKS
         _, i, j = best_pair(group, support, r, c, weights, left, labels)
         if i < 0:
-            return OPTIMAL
+            return LOCAL
         if not prepare(group, i, j):
             return NEEDS_LINKS
         append(support, i, j)
@@ -165,7 +164,7 @@ def grow(
             return code
         note(support, mass, gains, weights, left, labels, fixed, trace)
         if stalls(progress, trace.gain[trace.steps[0] - 1]):
-            return OPTIMAL
+            return LOCAL
 
 
 @part

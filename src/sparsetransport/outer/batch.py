@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from .._address import borrowed, by_address, keep
 from .._checks import Floats
+from .._codes import BUDGET_USED, LOCAL, OPTIMAL, UNFINISHED
 from .._jit import inlined_part, kernel, part
 from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
 from ..geometry.matrices import FAR, SUMMED
 from ..matroids import Limits
 from ..problem import Problem
-from .compiled import FULL, OPTIMAL, grow, has_room, start_afresh, wants_more
+from .compiled import grow, has_room, start_afresh, wants_more
 from .engine import CHUNK, PASSES, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
 from .reverse import beyond, is_better, lift, lower, shrink, write_jump
 from .state import Data, Saved, Trace, Work, copy_plan, new_saved, new_trace, new_work
@@ -25,7 +26,6 @@ from .swaps import swap_pass
 
 _T = TypeVar("_T", int, Ints)
 LARGE = POOL_FROM  # pairs of a problem that is not for the batch
-CERTAIN, UNFINISHED = 10, 11  # codes beside FULL and OPTIMAL (within the budget): the optimum without one; left over
 
 
 @by_address
@@ -64,7 +64,7 @@ class Pack(NamedTuple):
 class Plans(NamedTuple):
     """What comes out, laid out in the same way."""
 
-    code: Ints  # (problems,)
+    code: Ints  # (problems,) why each ended
     sizes: Ints  # (problems, 3) entries, steps, departures
     label: Ints  # (entries, 2)
     mass: Floats  # (entries,)
@@ -238,7 +238,7 @@ def _solve(packed: Pack, polish: bool, plans: Plans) -> None:
         before, spare = new_saved(other, left), new_saved(other, left)
         state, steps = borrowed(work), borrowed(trace)
         plans.code[k] = _run(here, state, borrowed(before), borrowed(spare), steps, polish)
-        if plans.code[k] < UNFINISHED:
+        if plans.code[k] != UNFINISHED:
             _describe(packed, plans, k, point, here, state)
             _write(plans, k, written, state, steps)
         keep(data)
@@ -280,11 +280,11 @@ def _overshoot(
     start_afresh(work)
     code = grow(data, work, trace, effort, np.inf)
     lower(work.left, extra, total)
-    if code in (FULL, OPTIMAL):
+    if code in (BUDGET_USED, LOCAL):
         shrink(data, work, trace, np.full(factor.mass.size, np.nan), effort, np.inf)
         start_afresh(work)
         code = grow(data, work, trace, effort, np.inf)
-    if code not in (FULL, OPTIMAL) or not _exchange(data, work, spare, trace, effort, allowed, PASSES):
+    if code not in (BUDGET_USED, LOCAL) or not _exchange(data, work, spare, trace, effort, allowed, PASSES):
         return False
     trace.steps[0], trace.steps[1] = steps, departures
     if not (is_better(factor, work.left, before.factor, data.wanted) and write_jump(before.factor, factor, trace)):
@@ -298,7 +298,7 @@ def _run(data: Data, work: Work, before: Saved, spare: Saved, trace: Trace, poli
     effort = np.zeros(1)
     start_afresh(work)
     code = grow(data, work, trace, effort, np.inf)
-    if code != FULL and code != OPTIMAL:
+    if code != BUDGET_USED and code != LOCAL:
         return UNFINISHED
     share = effort[0] * POLISH_SHARE + POLISH_FREE
     if polish:
@@ -309,8 +309,8 @@ def _run(data: Data, work: Work, before: Saved, spare: Saved, trace: Trace, poli
         if not _exchange(data, work, spare, trace, effort, share, np.inf):
             return UNFINISHED
     if not wants_more(data, work):
-        return CERTAIN
-    return OPTIMAL if has_room(data, work) else FULL
+        return OPTIMAL
+    return LOCAL if has_room(data, work) else BUDGET_USED
 
 
 @part

@@ -6,10 +6,11 @@ same plan.
 
 import numpy as np
 
+from .._codes import BUDGET_USED, DEPENDS, LOCAL, NEEDS_ROOM, PAUSED, SOLVED, UNBOUNDED
 from .._jit import inlined_part, kernel, part, small_part
 from ..geometry._entries import DENSE, MATRIX, Floats, Ints, cost_entry, fetch
 from ..inner._cholesky import forward
-from ..inner.active_set import DEPENDS, SETTLED, SOLVED, extend, gain, push, settle
+from ..inner.active_set import extend, gain, push, settle
 from .capacity import count, is_free
 from .scan import best_of_matrix, next_pair, scan_columns
 from .state import (
@@ -27,8 +28,6 @@ from .state import (
     slope,
     stalls,
 )
-
-FULL, OPTIMAL, NEEDS_ROOM, PAUSED, UNBOUNDED = 0, 1, 2, 3, 4
 
 
 @kernel
@@ -154,7 +153,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
     while True:
         size = factor.size[0]
         if left[0] <= 0:
-            return FULL
+            return BUDGET_USED
         if trace.steps[0] == trace.gain.size or effort[0] > limit:
             return PAUSED
         if size == factor.mass.size:
@@ -167,7 +166,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
         else:
             value, i, j = next_pair(data, work)
         if not value < -data.tol:
-            return FULL if value == np.inf else OPTIMAL
+            return BUDGET_USED if value == np.inf else LOCAL
         state = DEPENDS
         if plain:
             coupling = factor.coupling[:size]
@@ -187,7 +186,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
         else:
             factor.label[0, size], factor.label[1, size] = i, j
             factor.size[0] = size + 1
-            if state == SETTLED:
+            if state == SOLVED:
                 count(left, data.labels, i, j, -1)
                 note(trace, i, j, gain(factor), size + 1)
             else:
@@ -198,7 +197,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
         used = float(factor.size[0])
         effort[0] += 2.0 * used * used + (POOL * used if data.pooled else pairs + points * used)
         if stalls(work.progress, gain(factor)):
-            return OPTIMAL
+            return LOCAL
 
 
 @kernel
@@ -220,13 +219,13 @@ def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: flo
             if is_free(work.left, data.labels, i, j):
                 value, place = gradient, k
         if not value < -data.tol:
-            return OPTIMAL
+            return LOCAL
         code = add_and_log(data, work, rows[place], cols[place], trace)
         if code != SOLVED:
             return code
         effort[0] += 2.0 * factor.size[0] ** 2 + rows.size + (work.r.size + work.c.size) * factor.size[0]
         if stalls(work.progress, gain(factor)):
-            return OPTIMAL
+            return LOCAL
 
 
 @kernel

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from .._checks import Floats
+from .._codes import NEEDS_ROOM, PAUSED, UNBOUNDED
 from ..geometry._entries import DENSE, Gram, Ints
 from ..inner.active_set import copy_factor, enlarge
 from ..inner.solvers import EXACT, UnboundedError
@@ -183,11 +184,11 @@ class Engine:
             trace = new_trace(1, room) if self.callback is not None else _new_trace(room)
             code = step(trace, self.effort[0] + CHUNK)
             self._note(trace)
-            if code == compiled.NEEDS_ROOM:
+            if code == NEEDS_ROOM:
                 self._enlarge(entries=len(self.work.factor.mass) == self.work.factor.size[0])
-            elif code == compiled.UNBOUNDED:
+            elif code == UNBOUNDED:
                 raise UnboundedError
-            elif code != compiled.PAUSED:
+            elif code != PAUSED:
                 return
 
     def outcome(self) -> Outcome:

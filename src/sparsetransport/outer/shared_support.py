@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._checks import Floats
+from .._codes import BUDGET_USED, LOCAL, NEEDS_LINKS, NEEDS_ROOM, UNBOUNDED
 from ..geometry._entries import Ints
 from ..inner.solvers import EXACT, UnboundedError
 from ..matroids import Limits, Matroid, Pair
@@ -149,7 +150,7 @@ class SharedSupport:
 
     def _grow_compiled(self) -> Status:
         """The same in one piece of machine code, which comes back for room, for a callback and for Ctrl-C."""
-        ends = {scan.FULL: Status.BUDGET_USED, scan.OPTIMAL: Status.LOCAL}
+        ends = {BUDGET_USED: Status.BUDGET_USED, LOCAL: Status.LOCAL}
         while not self.stopped:
             trace = new_trace(1 if self.callback is not None else STEPS, len(self.support.rows))
             state = (self.groups[0], self.support, self.r, self.c, self.mass, self.gains, self.weights)
@@ -157,11 +158,11 @@ class SharedSupport:
             self._extend(trace)
             if code in ends:
                 return ends[code]
-            if code == plans.UNBOUNDED:
+            if code == UNBOUNDED:
                 raise UnboundedError
-            if code == scan.NEEDS_LINKS:
+            if code == NEEDS_LINKS:
                 self._make_room()
-            elif code == plans.NEEDS_ROOM:
+            elif code == NEEDS_ROOM:
                 self._solve_all()
                 if self._note():
                     return Status.LOCAL
@@ -268,9 +269,9 @@ class SharedSupport:
     def _solve_all(self) -> None:
         """The exact masses of every scenario on the present links."""
         for g in range(len(self.groups)):
-            while plans.NEEDS_ROOM in (codes := self._solve_group(self.groups[g])):
+            while NEEDS_ROOM in (codes := self._solve_group(self.groups[g])):
                 self.groups[g] = plans.with_more_room(self.groups[g])
-            if plans.UNBOUNDED in codes:
+            if UNBOUNDED in codes:
                 raise UnboundedError
 
     def _solve_group(self, group: Group) -> list[int]:

@@ -19,16 +19,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._codes import BETTER, NEEDS_ROOM, SOLVED, UNBOUNDED, WORSE
 from .._jit import inlined_part, kernel, part, small_part
 from ..geometry._entries import MATRIX, Floats, Ints, cost_entry
 from ..inner import _cholesky
-from ..inner.active_set import DEPENDENT, SOLVED, Factor, drop, gain
+from ..inner.active_set import DEPENDENT, Factor, drop, gain
 from .capacity import is_free
-from .compiled import NEEDS_ROOM, UNBOUNDED, add_and_log, grow, log, start_afresh
+from .compiled import add_and_log, grow, log, start_afresh
 from .scan import find_row, scan_columns
 from .state import Data, Saved, Trace, Work, copy_plan, couple, diagonal, holds, is_sound, refresh, slope
 
-WORSE, BETTER = 100, 101
 NONE = -1
 WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan,
 FEW, PAIRS = 8, 2500  # unless the plan has so few entries and there are so few pairs that all compete
