@@ -13,7 +13,7 @@ from ..matroids import Limits, Pair, no_limits
 from ..problem import Problem
 from ..result import Status
 from . import capacity, compiled, reverse, swaps
-from .loop import Callback, Outcome, Record, Step, as_arrays
+from .loop import Callback, Outcome, Record, as_arrays
 from .state import Data, Trace, new_saved, new_trace, new_work
 
 CHUNK = 2e8  # operations between two looks at the keyboard
@@ -207,22 +207,8 @@ class Engine:
 
     def _note(self, trace: Trace) -> None:
         """Move a trace to the record, and tell the callback."""
-        steps, departures = trace.steps
-        objective = self.problem.constant - trace.gain[:steps]
-        self.record.extend(
-            trace.added[:, :steps].T,
-            objective,
-            trace.entries[:steps],
-            trace.gone[:, :departures].T,
-            trace.gone_until[:steps],
-        )
-        if self.callback is not None:
-            for k in range(steps):
-                pair = int(trace.added[0, k]), int(trace.added[1, k])
-                step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.entries[k]))
-                if self.callback(step):
-                    self.stopped = True
-                    break
+        if self.record.follow(trace, self.problem.constant, self.callback):
+            self.stopped = True
 
     def _enlarge(self, *, entries: bool) -> None:
         """Twice the room for columns of lazy Gram matrices where few are left, and for entries if asked for."""

@@ -16,7 +16,7 @@ from ..inner.solvers import EXACT, ActiveSet, InnerSolver, Solution
 from ..matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of
 from ..problem import Quadratic
 from ..result import Path, Status
-from .state import PATIENCE
+from .state import PATIENCE, Trace
 
 Ints = NDArray[np.int64]
 BLOCK = 256  # rows of the gradient that exist at one time
@@ -56,6 +56,25 @@ class Record:
         lost = np.array(gone, np.int64).reshape(-1, 2)
         self.extend(np.array([pair]), np.array([objective]), np.array([entries]), lost, np.array([len(lost)]))
         return Step(self._steps - 1, pair, objective, entries)
+
+    def follow(self, trace: Trace, constant: float, callback: Callback | None) -> bool:
+        """Write the steps of a kernel down, and tell the callback of each until it says stop; did it?"""
+        steps, departures = (int(count) for count in trace.steps)
+        objective = constant - trace.gain[:steps]
+        self.extend(
+            trace.added[:, :steps].T,
+            objective,
+            trace.entries[:steps],
+            trace.gone[:, :departures].T,
+            trace.gone_until[:steps],
+        )
+        if callback is None:
+            return False
+        for k in range(steps):
+            pair = int(trace.added[0, k]), int(trace.added[1, k])
+            if callback(Step(self._steps - steps + k, pair, float(objective[k]), int(trace.entries[k]))):
+                return True
+        return False
 
     def jump(self, before: "Outcome", after: "Outcome", objective: float) -> None:
         """One plan became another: a step for every new pair, the rest with the last.

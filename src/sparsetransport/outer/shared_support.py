@@ -24,7 +24,7 @@ from . import _shared_scan as scan
 from . import matching
 from ._shared_plans import Group, alike, enlarged, new_group
 from .capacity import count
-from .loop import Callback, Outcome, Record, Step
+from .loop import Callback, Outcome, Record
 from .state import Trace, new_trace, stalls
 
 STEPS = 512  # steps of the compiled loop between two looks at the keyboard
@@ -299,19 +299,8 @@ class SharedSupport:
 
     def _extend(self, trace: Trace) -> None:
         """Move steps to the record, and tell the callback."""
-        steps, departures = trace.steps
-        objective = self.constant - trace.gain[:steps]
-        self.record.extend(
-            trace.added[:, :steps].T,
-            objective,
-            trace.entries[:steps],
-            trace.gone[:, :departures].T,
-            trace.gone_until[:steps],
-        )
-        for k in range(steps if self.callback is not None else 0):
-            pair = int(trace.added[0, k]), int(trace.added[1, k])
-            step = Step(len(self.record) - int(steps) + k, pair, float(objective[k]), int(trace.entries[k]))
-            self.stopped = self.stopped or bool(self.callback is not None and self.callback(step))
+        if self.record.follow(trace, self.constant, self.callback):
+            self.stopped = True
 
     def _may_add(self, pair: Pair) -> bool:
         if self.matroid is not None:
