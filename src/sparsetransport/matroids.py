@@ -21,6 +21,11 @@ Shape = tuple[int, int]
 UNLIMITED = 2**62
 
 
+def pairs_of(rows: Ints, cols: Ints) -> list[Pair]:
+    """The pairs ``(rows[k], cols[k])``."""
+    return list(zip(rows.tolist(), cols.tolist(), strict=True))
+
+
 class Matroid(ABC):
     """A family of sets of pairs that the support of a plan may be chosen from.
 

@@ -7,7 +7,7 @@ import numpy as np
 from . import _checks
 from ._checks import Floats
 from .inner.solvers import EXACT, SOLVERS, ActiveSet
-from .matroids import Matroid, Pair, as_matroid, counts
+from .matroids import Matroid, Pair, as_matroid, counts, pairs_of
 from .outer.greedy import Greedy
 from .outer.loop import Callback, Rule
 from .outer.omp import OMP
@@ -147,11 +147,11 @@ def as_start(start: Any) -> Start:
         raise ValueError(f"start must not be negative, got {plan[place]} at {place}")
     m, n = plan.shape
     rows, cols = np.nonzero(plan > 0.0)
-    return Start(list(zip(rows.tolist(), cols.tolist(), strict=True)), plan[rows, cols], (m, n))
+    return Start(pairs_of(rows, cols), plan[rows, cols], (m, n))
 
 
 def as_pairs(name: str, pairs: Any, rule: str) -> list[Pair]:
     """Pairs as the user gave them, each once: a list, or the links of a result."""
     if isinstance(pairs, Result):
-        return list(zip(pairs._parts.rows.tolist(), pairs._parts.cols.tolist(), strict=True))
+        return pairs_of(pairs._parts.rows, pairs._parts.cols)
     return _checks.pairs(name, getattr(pairs, "links", pairs), rule)

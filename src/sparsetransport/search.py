@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from . import _checks, certificate
 from .assemble import assemble
 from .inner.solvers import EXACT, UnboundedError
-from .matroids import Limits, Matroid, Pair, counts, limits_of
+from .matroids import Limits, Matroid, Pair, counts, limits_of, pairs_of
 from .options import Options
 from .outer.engine import Engine
 from .outer.exchange import exchange
@@ -88,7 +89,7 @@ def _polish(
     if matroid is not None and not counts(matroid):
         return _polish_by_oracle(problem, matroid, limits, outcome, tol, callback)
     engine = Engine(problem, limits, tol=tol)
-    engine.seed(list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True)), outcome.mass)
+    engine.seed(pairs_of(outcome.rows, outcome.cols), outcome.mass)
     seeded = engine.outcome()
     if len(seeded.rows) < len(outcome.rows):  # those without mass have left
         outcome.record.jump(outcome, seeded, problem.value(seeded.rows, seeded.cols, seeded.mass))
@@ -116,7 +117,7 @@ def _polish_by_oracle(
 def _largest_first(plan: Outcome) -> list[Pair]:
     """The pairs of a plan, those with the most mass first."""
     order = np.argsort(-plan.mass, kind="stable")
-    return list(zip(plan.rows[order].tolist(), plan.cols[order].tolist(), strict=True))
+    return pairs_of(plan.rows[order], plan.cols[order])
 
 
 def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Options) -> Result:
@@ -157,23 +158,24 @@ def _other_plans(prover: Prover, options: Options, proof: Certificate) -> Iterat
 def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate) -> Iterator[Engine]:
     """Where else to begin: what the dual asks for; the plan without a budget, built or cut down; random pairs."""
     (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
+    begin = partial(Engine, prover.problem, prover.limits, tol=prover.tol, callback=callback)
     if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
-        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        engine = begin()
         potentials = _checks.to_numpy(proof.potential_a), _checks.to_numpy(proof.potential_b)
         rows, cols, mass = certificate.suggested(prover.problem, prover.limits, *potentials)
-        engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), mass)
+        engine.seed(pairs_of(rows, cols), mass)
         yield engine
     if prover.full.rows.size <= _REVERSE_UP_TO:
-        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        engine = begin()
         engine.seed(_largest_first(prover.full))
         yield engine
-        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        engine = begin()
         engine.reverse(prover.full)
         yield engine
     for _ in range(min(_RESTARTS, _RESTART_LOOKS // (m * n))):
-        engine = Engine(prover.problem, prover.limits, tol=prover.tol, callback=callback)
+        engine = begin()
         drawn = rng.choice(m * n, min(-(-m * n // 4), _RESTART_PAIRS), replace=False)
-        engine.seed(list(zip((drawn // n).tolist(), (drawn % n).tolist(), strict=True)))
+        engine.seed(pairs_of(*np.divmod(drawn, n)))
         yield engine
         effort += engine.effort[0]
         if effort > _RESTART_EFFORT:

@@ -12,7 +12,7 @@ from . import _checks
 from ._checks import Floats
 from .assemble import assemble
 from .inner.solvers import EXACT
-from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits
+from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits, pairs_of
 from .options import as_pairs, as_start
 from .outer.loop import Callback, Outcome, Record, as_arrays
 from .outer.shared_support import SharedOutcome, SharedSupport, run
@@ -258,7 +258,7 @@ def _restricted(provers: list[Prover], weights: Floats, rows: Ints, cols: Ints, 
     limits = provers[0].limits._replace(total=min(provers[0].limits.total, max(entries, 1)))
     problems = [prover.problem for prover in provers]
     engine = SharedSupport(problems, weights, no_limits(problems[0].shape), n_jobs=1)
-    engine.seed(list(zip(rows.tolist(), cols.tolist(), strict=True)), [])
+    engine.seed(pairs_of(rows, cols), [])
     outcome = engine.outcome(Status.GIVEN)
     return as_result(outcome, [Prover(one, limits, EXACT) for one in problems], weights)
 

@@ -19,7 +19,7 @@ from .._jit import kernel, part
 from ..api import solve
 from ..batch import workers
 from ..inner.solvers import EXACT
-from ..matroids import Pair, PerColumn, PerRow
+from ..matroids import Pair, PerColumn, PerRow, pairs_of
 from ..outer.batch import Pack, Plans
 from ..outer.batch import solve as solve_packed
 
@@ -160,7 +160,7 @@ def _align(settings: Settings, costs: list[Floats]) -> list[Links]:
         if problems.owner.size:
             links = _joined(links, _links(solve_packed(problems.packed, False), 0.0), problems)
     _sort(links)
-    pairs, at = list(zip(links.rows.tolist(), links.cols.tolist(), strict=True)), links.ends.tolist()
+    pairs, at = pairs_of(links.rows, links.cols), links.ends.tolist()
     scores = links.share.tolist()
     return [
         (pairs[at[k] : at[k + 1]], scores[at[k] : at[k + 1]]) if done else _align_alone(costs[k], settings)

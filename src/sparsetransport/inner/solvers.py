@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from .._checks import Floats
 from .._codes import SOLVED
+from ..matroids import pairs_of
 from ..problem import Quadratic
 from . import active_set
 from .apgd import apgd, kkt_residual
@@ -71,7 +72,7 @@ class ActiveSet:
 
     def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
         """The masses on the pairs; ``start`` is not needed, the factor remembers."""
-        support = {pair: k for k, pair in enumerate(zip(rows.tolist(), cols.tolist(), strict=True))}
+        support = {pair: k for k, pair in enumerate(pairs_of(rows, cols))}
         self._keep_only(support)
         limit = 50 * len(rows) + 100 if self.max_iter is None else self.max_iter
         mass = self._masses(support)

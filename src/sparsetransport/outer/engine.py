@@ -9,7 +9,7 @@ from .._codes import NEEDS_ROOM, PAUSED, UNBOUNDED
 from ..geometry._entries import DENSE, Gram, Ints
 from ..inner.active_set import copy_factor, enlarge
 from ..inner.solvers import EXACT, UnboundedError
-from ..matroids import Limits, Pair, no_limits
+from ..matroids import Limits, Pair, no_limits, pairs_of
 from ..problem import Problem
 from ..result import Status
 from . import capacity, compiled, reverse, swaps
@@ -101,7 +101,7 @@ class Engine:
     def support(self) -> tuple[Pair, ...]:
         """The pairs of the plan as it stands."""
         factor, size = self.work.factor, int(self.work.factor.size[0])
-        return tuple(zip(factor.label[0, :size].tolist(), factor.label[1, :size].tolist(), strict=True))
+        return tuple(pairs_of(*factor.label[:, :size]))
 
     def grow(self) -> None:
         """Add pairs until nothing helps or nothing is free."""
@@ -157,7 +157,7 @@ class Engine:
         """Begin with what is left of a plan beyond the budget when what is missed least is deleted."""
         extra = len(full.mass)
         total = reverse.lift(self.work.left, extra)
-        self.seed(list(zip(full.rows.tolist(), full.cols.tolist(), strict=True)), full.mass)
+        self.seed(pairs_of(full.rows, full.cols), full.mass)
         reverse.lower(self.work.left, extra, total)
         self._shrink()
 

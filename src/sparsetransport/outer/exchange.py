@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..inner.solvers import EXACT, ActiveSet
-from ..matroids import Matroid, Pair
+from ..matroids import Matroid, pairs_of
 from ..problem import Quadratic
 from ..result import Status
 from .loop import Callback, Outcome, View, as_arrays
@@ -27,7 +27,7 @@ def exchange(
     True
     """
     inner = ActiveSet(objective, tol)
-    support: list[Pair] = list(zip(outcome.rows.tolist(), outcome.cols.tolist(), strict=True))
+    support = pairs_of(outcome.rows, outcome.cols)
     solution = inner.solve(*as_arrays(support), outcome.mass)
     changed = True
     while changed:

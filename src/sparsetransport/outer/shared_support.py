@@ -16,7 +16,7 @@ from .._checks import Floats
 from .._codes import BUDGET_USED, LOCAL, NEEDS_LINKS, NEEDS_ROOM, UNBOUNDED
 from ..geometry._entries import Ints
 from ..inner.solvers import EXACT, UnboundedError
-from ..matroids import Limits, Matroid, Pair
+from ..matroids import Limits, Matroid, Pair, pairs_of
 from ..problem import Problem
 from ..result import Status
 from . import _shared_plans as plans
@@ -113,7 +113,7 @@ class SharedSupport:
     def links(self) -> list[Pair]:
         """The links in order of choice."""
         rows, cols = self.support.rows[: self.size], self.support.cols[: self.size]
-        return list(zip(rows.tolist(), cols.tolist(), strict=True))
+        return pairs_of(rows, cols)
 
     def seed(self, fixed: Sequence[Pair], start: Sequence[Pair]) -> None:
         """Begin with links that stay whatever they are worth, and with those of others that fit and are used."""
@@ -180,7 +180,7 @@ class SharedSupport:
         trials = min(float(self.size), POLISH_WORK / max(trial, 1.0))
         while trials >= 1.0 and not self.stopped:
             rows, cols, _ = self._top(WIDTH, counted=False)
-            wish = next((pair for pair in zip(rows.tolist(), cols.tolist(), strict=True) if pair not in tried), None)
+            wish = next((pair for pair in pairs_of(rows, cols) if pair not in tried), None)
             if wish is None:
                 return
             trials -= 1.0
