@@ -11,7 +11,7 @@ from sparsetransport.outer.swaps import swap_pass
 
 ROOT = Path(sparsetransport.__file__).parent
 NUMBERS = {"bool", "int", "float"}
-ARRAYS = {"Floats", "Ints", "NDArray[np.int64]", "NDArray[np.bool_]"}
+ARRAYS = {"Floats", "Ints", "NDArray[np.bool_]"}
 
 
 def functions():

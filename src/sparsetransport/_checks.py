@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 _OURS = ("sparsetransport", "joblib", "concurrent", "threading", "contextlib", "torch")  # no user has a line in these
 _NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # of ml_dtypes, which JAX uses and NumPy takes for raw bytes
 

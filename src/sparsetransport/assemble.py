@@ -5,9 +5,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _checks
+from ._checks import Ints
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
 from .matroids import Limits
@@ -16,7 +16,6 @@ from .problem import Problem
 from .prover import Prover
 from .result import Certificate, Parts, Result, Status
 
-Ints = NDArray[np.int64]
 SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 
 

@@ -24,13 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _checks
-from ._checks import Floats
+from ._checks import Floats, Ints
 from ._jit import kernel
 from .geometry.matrices import Gram
 from .matroids import Limits, Matroid, Uniform, as_matroid, limits_of
 from .problem import Problem, require_problem
 
-Ints = NDArray[np.int64]
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
 _BLOCK = 256
 _FEW = 16  # entries a line; up to here a short list beats a partition

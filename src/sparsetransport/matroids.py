@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _checks
+from ._checks import Ints
 
-Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 Shape = tuple[int, int]
 

@@ -6,15 +6,13 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _checks
-from ._checks import Floats
+from ._checks import Floats, Ints
 from .geometry import costs
 from .geometry.kernels import Delta
 from .geometry.matrices import Cost, Gram, as_gram
 
-Ints = NDArray[np.int64]
 Fields = tuple[Floats, Floats]
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding

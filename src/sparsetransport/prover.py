@@ -5,10 +5,9 @@ from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import certificate
-from ._checks import Floats
+from ._checks import Floats, Ints
 from .geometry._entries import DENSE
 from .geometry.matrices import Gram
 from .inner.solvers import EXACT, UnboundedError
@@ -19,7 +18,6 @@ from .outer.run import run
 from .problem import Problem
 from .result import Certificate, Parts
 
-Ints = NDArray[np.int64]
 _FULL_UP_TO = 2000  # entries of it where there is no jump and a plan on the way will do
 _EQUAL, _WEAK = 1e-12, 0.1  # gaps, relative to the objective: none, and one that a single look is not left at
 _PAIRS_UP_TO, _POINTS_UP_TO = 4_000_000, 2000  # beyond these that takes long: not before somebody asks to certify

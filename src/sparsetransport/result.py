@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _checks
-from ._checks import Floats
+from ._checks import Floats, Ints
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -23,7 +23,6 @@ else:  # Python's own knows defaults from 3.13 on
 
     Plan = TypeVar("Plan")
 
-Ints = NDArray[np.int64]
 _NOTHING = 1e-12
 
 

@@ -6,10 +6,9 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from . import _checks
-from ._checks import Floats
+from ._checks import Floats, Ints
 from .assemble import assemble
 from .inner.solvers import EXACT
 from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits, pairs_of
@@ -19,8 +18,6 @@ from .outer.shared_support import SharedOutcome, SharedSupport, run
 from .problem import Problem, warn_of_rounding
 from .prover import Prover
 from .result import Gap, Path, Result, Status
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

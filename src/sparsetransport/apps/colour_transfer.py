@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..api import solve_problem
 from ..geometry.kernels import RBF
 from ..problem import Problem
@@ -22,7 +22,7 @@ class Palette(NamedTuple):
 
     colours: Floats  # (k, 3), from 0 to 1
     weight: Floats  # (k,), the share of the pixels
-    labels: NDArray[np.int64]  # (height, width), the colour of every pixel
+    labels: Ints  # (height, width), the colour of every pixel
 
 
 class Transfer(NamedTuple):

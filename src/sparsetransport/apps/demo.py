@@ -12,9 +12,8 @@ from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..api import solve_problem
 from ..geometry.costs import cost_matrix
 from ..geometry.kernels import RBF
@@ -33,7 +32,6 @@ REG = 3.0
 BUDGET = 80
 GAP_TOL = 1e-3
 
-Ints = NDArray[np.int64]
 _T = TypeVar("_T")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
+from .._checks import Ints
 from .models import KNOWN, folder_of, pretrained
 
 Tokens = Sequence[str]
@@ -233,7 +234,7 @@ class Transformer:
         longest = max(int(count.max(initial=0)) for count in counts)
         raise ValueError(f"encoder takes {room} sub-words at once, got a word of {longest}")
 
-    def _counts(self, words: Tokens) -> tuple[NDArray[np.int64], list[str]]:
+    def _counts(self, words: Tokens) -> tuple[Ints, list[str]]:
         """How many sub-words the words have; one that has none is replaced by the unknown word."""
         known = list(words)
         if not known:
@@ -280,7 +281,7 @@ class _Piece:
         words: tuple[list[str], list[str]],
         first: tuple[int, int],
         own: tuple[slice, slice],
-        counts: Sequence[NDArray[np.int64]],
+        counts: Sequence[Ints],
     ) -> None:
         self.number, self.words, self.first, self.own = number, words, first, own
         self.length = sum(
@@ -288,7 +289,7 @@ class _Piece:
         )
 
 
-def _window(number: int, words: list[list[str]], counts: list[NDArray[np.int64]], k: int, windows: int) -> _Piece:
+def _window(number: int, words: list[list[str]], counts: list[Ints], k: int, windows: int) -> _Piece:
     """The k-th of so many windows: the same share of both sentences, with context."""
     read, first, own = [], [], []
     for side in words:
@@ -301,7 +302,7 @@ def _window(number: int, words: list[list[str]], counts: list[NDArray[np.int64]]
     return _Piece(number, (read[0], read[1]), (first[0], first[1]), (own[0], own[1]), counts)
 
 
-def _means(vectors: Vectors, word: NDArray[np.int64], count: int) -> Vectors:
+def _means(vectors: Vectors, word: Ints, count: int) -> Vectors:
     """The mean of the vectors of every word's sub-words."""
     total = np.zeros((count, vectors.shape[1]), np.float32)
     np.add.at(total, word, vectors)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from .._address import by_address
-from .._checks import Floats
+from .._checks import Floats, Ints
 from .._codes import UNFINISHED
 from .._jit import kernel, part
 from ..api import solve
@@ -23,7 +23,6 @@ from ..matroids import Pair, PerColumn, PerRow, pairs_of
 from ..outer.batch import Pack, Plans
 from ..outer.batch import solve as solve_packed
 
-Ints = NDArray[np.int64]
 Links = tuple[list[Pair], list[float]]
 """Pairs of words in order, and their scores."""
 _TOGETHER = 64  # sentence pairs that go to a worker at once

@@ -5,10 +5,9 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..assemble import assemble
 from ..inner.solvers import EXACT
 from ..matroids import Matroid, as_matroid, limits_of
@@ -16,8 +15,6 @@ from ..outer.loop import Outcome, Record
 from ..problem import Problem
 from ..prover import Prover
 from ..result import Result, Status
-
-Ints = NDArray[np.int64]
 
 
 def require_pot() -> ModuleType:

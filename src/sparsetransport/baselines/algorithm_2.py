@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
-from .._checks import Floats
+from .._checks import Floats, Ints
 from .._jit import kernel
 from ..inner.apgd import kkt_residual, times
 from ..inner.solvers import Solution
@@ -17,8 +16,6 @@ from ..outer.loop import Callback, View, maximise
 from ..problem import Problem
 from ..result import Result
 from ._wrap import as_result
-
-Ints = NDArray[np.int64]
 
 
 def algorithm_2(

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _checks
-from .._checks import Floats
+from .._checks import Floats, Ints
 from .._codes import UNFINISHED
 from ..assemble import SMALL_RESIDUAL
-from ..geometry._entries import Ints
 from ..geometry.kernels import Delta
 from ..geometry.matrices import Cost
 from ..matroids import Limits, limits_of

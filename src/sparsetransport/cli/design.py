@@ -11,19 +11,17 @@ from typing import Annotated, NamedTuple, TextIO
 import numpy as np
 import typer
 from numba.core.event import install_timer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from .. import _checks
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
 from .console import Debug, duration, errors, in_background, plain_errors, say
 from .labelled import in_order, read_labelled, read_pairs
 from .outputs import Output, output, picture
 
-Ints = NDArray[np.int64]
 INPUT, LINKS, OUTPUT = "Input", "Links", "Output"
 
 

@@ -8,6 +8,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import Ints
 from .data_files import VARIABLE, MissingDataError, find_file, folder_of
 
 _HELP = (
@@ -31,7 +32,7 @@ class Cifar(NamedTuple):
     """Images of shape (count, 32, 32, 3) with values from 0 to 255, and their labels from 0 to 9."""
 
     images: NDArray[np.uint8]
-    labels: NDArray[np.int64]
+    labels: Ints
 
 
 def load(data: str | Path | None = None, *, train: bool = True, count: int | None = None) -> Cifar:

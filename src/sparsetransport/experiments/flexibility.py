@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import cost_matrix
+from .._checks import Floats
 from .data_files import VARIABLE, MissingDataError, find_file, folder_of
 
-Floats = NDArray[np.float64]
 REAL = "real_process_flexibility.csv"
 SCENARIOS = 20  # the first half to choose by, the second half to judge by
 

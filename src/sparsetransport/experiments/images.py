@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import Problem, cost_matrix
+from .._checks import Floats
 from . import cifar
 
-Floats = NDArray[np.float64]
 PER_COLUMN = 4
 KERNELS = ("IMQ-v2", "IMQ", "RBF")
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import Delta, Problem, solve_shared
+from .._checks import Ints
 from ..apps.network_design import dedicated, design, draw, evaluate, long_chain
 from ..baselines import algorithm_1, gsot
 from . import flexibility
@@ -26,7 +26,6 @@ from .report import Progress, Quiet, Report, Table, command
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Ints = NDArray[np.int64]
 NAME = "network-design"
 GSOT, OMP, SHARED, DESIGN = "GSOT", "non-stochastic OMP", "shared support", "design"
 EPS = {f"Algorithm 1, ε = {eps:g}": eps for eps in (1e-2, 1e-3, 1e-4)}

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._checks import Floats
 from .report import Report, Table
 
-Floats = NDArray[np.float64]
 LEVEL = 0.05
 ROUNDED = 5e-4  # published numbers have three digits
 

@@ -8,13 +8,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._address import by_address
+from .._checks import Floats, Ints
 from .._jit import kernel, part, small_part
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MATRIX, SQEUCLIDEAN, EUCLIDEAN = 0, 1, 2
 DELTA, DENSE, RBF, IMQ, IMQ_V2 = 0, 1, 2, 3, 4

@@ -9,15 +9,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
-from .._checks import Floats
+from .._checks import Floats, Ints
 from . import _entries
 from .costs import lazy_cost
 from .kernels import Delta, Kernel, _Radial, as_kernel
 
-Ints = NDArray[np.int64]
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = 256
 COPIED_UP_TO = 1 << 26  # bytes of a cost matrix

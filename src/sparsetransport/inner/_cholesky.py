@@ -10,12 +10,8 @@ and then the loop does not vectorise.
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .._checks import Floats
 from .._jit import part
-
-Floats = NDArray[np.float64]
 
 
 @part

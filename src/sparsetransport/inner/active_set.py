@@ -8,13 +8,12 @@ test and leave the factor; the answer is exact to rounding.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._address import by_address
+from .._checks import Floats, Ints
 from .._codes import DEPENDS, SOLVED, UNBOUNDED, UNSETTLED
 from .._jit import kernel, part
 from . import _cholesky
-from ._cholesky import Floats
 
 DEPENDENT = 1e-13  # a Schur complement below this share of the diagonal means: depends on the others
 
@@ -30,9 +29,9 @@ class Factor(NamedTuple):
     upper: Floats  # (capacity, stride)
     target: Floats  # (capacity,) L^-1 (-f)
     mass: Floats  # (capacity,) the solution
-    label: NDArray[np.int64]  # (2, capacity)
-    size: NDArray[np.int64]  # (2,) entries, logged departures
-    gone: NDArray[np.int64]  # (2, capacity + 1)
+    label: Ints  # (2, capacity)
+    size: Ints  # (2,) entries, logged departures
+    gone: Ints  # (2, capacity + 1)
     coupling: Floats  # (capacity,) set by the caller of ``push``: H between a new entry and the present ones
     scratch: Floats  # (3, capacity)
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from .._checks import Floats
 from .._jit import kernel, part
-from ._cholesky import Floats
 
 
 @part

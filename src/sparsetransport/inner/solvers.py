@@ -3,9 +3,8 @@
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from .._codes import SOLVED
 from ..matroids import pairs_of
 from ..problem import Quadratic
@@ -14,7 +13,6 @@ from .apgd import apgd, kkt_residual
 
 EXACT = 1e-13  # of the problem's scale: a gradient below it counts as zero, and no rounding is in the way
 
-Ints = NDArray[np.int64]
 _BLOCK = 64  # pairs whose curvature is computed together, with all that is between them
 ROUNDING = 1e-9  # a relative KKT residual that rounding can leave where Gram matrices are nearly singular
 

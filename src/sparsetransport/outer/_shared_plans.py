@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._address import by_address
+from .._checks import Floats, Ints
 from .._codes import NEEDS_ROOM, SOLVED, UNBOUNDED
 from .._jit import kernel, part, small_part
-from ..geometry._entries import DENSE, Cost, Floats, Gram, Ints, cost_entry, fetch, gram_diagonal, potential
+from ..geometry._entries import DENSE, Cost, Gram, cost_entry, fetch, gram_diagonal, potential
 from ..inner import _cholesky
 from ..inner.active_set import Factor, copy_factor, drop, gain, new_factor, push
 from ..problem import Problem

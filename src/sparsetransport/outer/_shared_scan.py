@@ -8,9 +8,10 @@ times scenarios ever exists.
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import Floats, Ints
 from .._codes import BUDGET_USED, LOCAL, NEEDS_LINKS, PAUSED, SOLVED
 from .._jit import kernel, part, small_part
-from ..geometry._entries import Floats, Ints, cost_block, cost_entry
+from ..geometry._entries import cost_block, cost_entry
 from ._shared_plans import Group, Support, append, place, prepare, remove, solve
 from .capacity import count, is_free
 from .state import Trace, stalls

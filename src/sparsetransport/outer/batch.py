@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._address import borrowed, by_address, keep
-from .._checks import Floats
+from .._checks import Floats, Ints
 from .._codes import BUDGET_USED, LOCAL, OPTIMAL, UNFINISHED
 from .._jit import inlined_part, kernel, part
-from ..geometry._entries import DENSE, Cost, Gram, Ints, cost_entry, summarise
+from ..geometry._entries import DENSE, Cost, Gram, cost_entry, summarise
 from ..geometry.matrices import FAR, SUMMED
 from ..matroids import Limits
 from ..problem import Problem

@@ -6,8 +6,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import Ints
 from .._jit import kernel, small_part
-from ..geometry._entries import Ints
 
 
 @small_part

@@ -6,9 +6,10 @@ same plan.
 
 import numpy as np
 
+from .._checks import Floats, Ints
 from .._codes import BUDGET_USED, DEPENDS, LOCAL, NEEDS_ROOM, PAUSED, SOLVED, UNBOUNDED
 from .._jit import inlined_part, kernel, part, small_part
-from ..geometry._entries import DENSE, MATRIX, Floats, Ints, cost_entry, fetch
+from ..geometry._entries import DENSE, MATRIX, cost_entry, fetch
 from ..inner._cholesky import forward
 from ..inner.active_set import extend, gain, push, settle
 from .capacity import count, is_free

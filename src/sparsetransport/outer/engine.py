@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from .._codes import NEEDS_ROOM, PAUSED, UNBOUNDED
-from ..geometry._entries import DENSE, Gram, Ints
+from ..geometry._entries import DENSE, Gram
 from ..inner.active_set import copy_factor, enlarge
 from ..inner.solvers import EXACT, UnboundedError
 from ..matroids import Limits, Pair, no_limits, pairs_of

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..inner.solvers import ActiveSet, InnerSolver
 from ..matroids import Pair
-from .loop import Ints, View, as_arrays
+from .loop import View, as_arrays
 
 _CHUNK = 1024
 

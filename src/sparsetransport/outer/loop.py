@@ -11,14 +11,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..inner.solvers import EXACT, ActiveSet, InnerSolver, Solution
 from ..matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of
 from ..problem import Quadratic
 from ..result import Path, Status
 from .state import PATIENCE, Trace
 
-Ints = NDArray[np.int64]
 BLOCK = 256  # rows of the gradient that exist at one time
 _Plan = TypeVar("_Plan")
 

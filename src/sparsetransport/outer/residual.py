@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..matroids import Limits, Pair
 from .greedy import marginal_gains
-from .loop import Ints, View
+from .loop import View
 
 
 @dataclass(frozen=True)

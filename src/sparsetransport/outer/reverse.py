@@ -7,8 +7,8 @@ objective by ``x_t^2 / (2 M_tt)``; the masses and the diagonal of ``M`` follow f
 
 import numpy as np
 
+from .._checks import Floats, Ints
 from .._jit import kernel, part
-from ..geometry._entries import Floats, Ints
 from ..inner import _cholesky
 from ..inner.active_set import Factor, gain, remove, settle
 from .capacity import is_over

@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import Floats, Ints
 from .._jit import inlined_part, part, small_part
-from ..geometry._entries import BLOCK, MATRIX, Floats, Ints, cost_block, cost_entry, smoothed
+from ..geometry._entries import BLOCK, MATRIX, cost_block, cost_entry, smoothed
 from .capacity import is_free
 from .state import DEPTH, POOL, Data, Work, holds, refresh
 

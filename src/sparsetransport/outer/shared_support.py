@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from .._codes import BUDGET_USED, LOCAL, NEEDS_LINKS, NEEDS_ROOM, UNBOUNDED
-from ..geometry._entries import Ints
 from ..inner.solvers import EXACT, UnboundedError
 from ..matroids import Limits, Matroid, Pair, pairs_of
 from ..problem import Problem

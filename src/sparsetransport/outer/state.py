@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._address import by_address
+from .._checks import Floats, Ints
 from .._jit import part, small_part
-from ..geometry._entries import Cost, Floats, Gram, Ints, cost_entry, gram_diagonal, gram_entry, potential
+from ..geometry._entries import Cost, Gram, cost_entry, gram_diagonal, gram_entry, potential
 from ..inner.active_set import Factor, copy_factor, new_factor
 
 DEPTH = 4  # pairs a column that a scan for the pool keeps

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import Floats, Ints
 from .._codes import BETTER, NEEDS_ROOM, SOLVED, UNBOUNDED, WORSE
 from .._jit import inlined_part, kernel, part, small_part
-from ..geometry._entries import MATRIX, Floats, Ints, cost_entry
+from ..geometry._entries import MATRIX, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, Factor, drop, gain
 from .capacity import is_free

@@ -9,12 +9,10 @@ entries the plan has; a step that solves them raises the dual, if it is not too 
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..problem import Problem
 
-Ints = NDArray[np.int64]
 POINTS_UP_TO = 4000  # of both sides together: a step solves as many equations
 _STEPS, _HALVINGS = 60, 30
 _SOLVED, _GOOD_ENOUGH = 1e-14, 1e-12  # of the scale of gradients

@@ -3,16 +3,14 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Ints = NDArray[np.int64]
 BLUE, ORANGE, BLACK, GREY = "#0072B2", "#D55E00", "#222222", "#767676"
 FEW = 30  # rows or columns up to which every one gets its tick and its line
 MANY = 500  # points of a side from which links are drawn over the markers, and cells as dots

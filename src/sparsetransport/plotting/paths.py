@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..result import Result
-from ._common import BLACK, BLUE, Ints, axes_or_new
+from ._common import BLACK, BLUE, axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

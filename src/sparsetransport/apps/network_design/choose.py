@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ... import _checks
-from ..._checks import Floats
+from ..._checks import Floats, Ints
 from ...matroids import Counting, PerColumn, PerRow, Uniform
 from ...outer.loop import Callback, Step
 from ...problem import Problem
@@ -18,7 +18,6 @@ from .classic import dedicated, long_chain
 from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
 from .exchange import Choice, exchange_links, in_order, is_small
 
-Ints = NDArray[np.int64]
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
 STRETCH = 2.0  # links that the scenarios have no use for serve the same ones with their deviations so much larger
 

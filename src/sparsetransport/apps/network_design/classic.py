@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._checks import Ints
 from .evaluation import best_use, market, scenario_weights
-
-Ints = NDArray[np.int64]
 
 
 def dedicated(

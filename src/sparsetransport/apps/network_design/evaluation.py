@@ -5,12 +5,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from numpy.typing import NDArray
 
 from ... import _checks
-from ..._checks import Floats
-
-Ints = NDArray[np.int64]
+from ..._checks import Floats, Ints
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._checks import Floats
+from ..._checks import Floats, Ints
 from ...matroids import Limits
 from .evaluation import Evaluation
 from .flows import Links
@@ -25,7 +25,6 @@ from .rerouting import (
     withdraw,
 )
 
-Ints = NDArray[np.int64]
 LEAST = 1e-10  # a rise of the expected profit, as a share of it, that is worth an exchange
 DUST = 1e-12  # masses, as a share of the largest of their scenario, that count as none
 WORK = 3_000  # arcs looked at, for each link and scenario, before the search is given up, some 50 ns each

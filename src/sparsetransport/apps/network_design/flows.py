@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._address import by_address
-from ..._checks import Floats
+from ..._checks import Floats, Ints
 from ..._jit import part, small_part
-
-Ints = NDArray[np.int64]
 
 NEAR = 1e-12  # costs, in units of the largest profit, that count as the same
 PATIENCE = 64  # visits a node, on average, after which a search is given up: there is a cycle of negative cost

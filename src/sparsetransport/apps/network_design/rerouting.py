@@ -6,11 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._address import borrowed, by_address, keep
-from ..._checks import Floats
+from ..._checks import Floats, Ints
 from ..._jit import kernel, part, small_part
 from .flows import NEAR, Links, Scenario, Search, add, from_prices, new_search, price_range, remove, to_prices
-
-Ints = NDArray[np.int64]
 
 
 @by_address
