@@ -14,7 +14,7 @@ from .._address import by_address
 from .._checks import Floats, Ints
 from .._codes import NEEDS_ROOM, SOLVED, UNBOUNDED
 from .._jit import kernel, part, small_part
-from ..geometry._entries import DENSE, Cost, Gram, cost_entry, fetch, gram_diagonal, potential
+from ..geometry._entries import Cost, Gram, cost_entry, fetch, gram_diagonal, potential
 from ..inner import _cholesky
 from ..inner.active_set import Factor, copy_factor, drop, gain, new_factor, push
 from ..problem import Problem
@@ -142,16 +142,6 @@ def new_group(problems: Sequence[Problem], members: Sequence[int], tol: float) -
         np.zeros((z, n)),
         np.zeros((z, 2, max(m, n)), np.int64),
     )
-
-
-def enlarged(gram: Gram) -> Gram:
-    """A lazy Gram matrix with twice the room for columns, if there is none left."""
-    slots, size = gram.columns.shape
-    if gram.kind <= DENSE or gram.slot[-1] < slots:
-        return gram
-    columns = np.empty((min(2 * slots, size), size))
-    columns[:slots] = gram.columns
-    return gram._replace(columns=columns)
 
 
 @by_address

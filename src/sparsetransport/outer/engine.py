@@ -6,7 +6,6 @@ import numpy as np
 
 from .._checks import Floats, Ints
 from .._codes import NEEDS_ROOM, PAUSED, UNBOUNDED
-from ..geometry._entries import DENSE, Gram
 from ..inner.active_set import copy_factor, enlarge
 from ..inner.solvers import EXACT, UnboundedError
 from ..matroids import Limits, Pair, no_limits, pairs_of
@@ -14,7 +13,7 @@ from ..problem import Problem
 from ..result import Status
 from . import capacity, compiled, reverse, swaps
 from .loop import Callback, Outcome, Record, as_arrays
-from .state import Data, Trace, new_saved, new_trace, new_work
+from .state import Data, Trace, new_saved, new_trace, new_work, with_more_columns
 
 CHUNK = 2e8  # operations between two looks at the keyboard
 STEPS = 4096  # steps between two looks
@@ -212,7 +211,8 @@ class Engine:
 
     def _enlarge(self, *, entries: bool) -> None:
         """Twice the room for columns of lazy Gram matrices where few are left, and for entries if asked for."""
-        self.data = self.data._replace(gram_a=_enlarge_gram(self.data.gram_a), gram_b=_enlarge_gram(self.data.gram_b))
+        gram_a, gram_b = (with_more_columns(gram, SPARE_COLUMNS) for gram in (self.data.gram_a, self.data.gram_b))
+        self.data = self.data._replace(gram_a=gram_a, gram_b=gram_b)
         factor = self.work.factor
         if entries:
             room = 2 * len(factor.mass)
@@ -228,12 +228,3 @@ def _new_trace(room: int) -> Trace:
 def room_for(limits: Limits) -> int:
     """How many entries to make room for at first."""
     return min(limits.most + reverse.beyond(limits.most) + 1, 2 * (len(limits.rows) + len(limits.cols)), 1024)
-
-
-def _enlarge_gram(gram: Gram) -> Gram:
-    slots, size = gram.columns.shape
-    if gram.kind <= DENSE or gram.slot[-1] + SPARE_COLUMNS <= slots or slots == size:
-        return gram
-    columns = np.empty((min(2 * slots + SPARE_COLUMNS, size), size))
-    columns[:slots] = gram.columns
-    return gram._replace(columns=columns)

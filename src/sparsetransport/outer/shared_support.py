@@ -21,10 +21,10 @@ from ..result import Status
 from . import _shared_plans as plans
 from . import _shared_scan as scan
 from . import matching
-from ._shared_plans import Group, alike, enlarged, new_group
+from ._shared_plans import Group, alike, new_group
 from .capacity import count
 from .loop import Callback, Outcome, Record
-from .state import Trace, new_trace, stalls
+from .state import Trace, new_trace, stalls, with_more_columns
 
 STEPS = 512  # steps of the compiled loop between two looks at the keyboard
 POOL = 256  # pairs in the pool
@@ -262,7 +262,8 @@ class SharedSupport:
                 plans.append(self.support, *pair)
             self.mass = np.concatenate([self.mass, np.zeros_like(self.mass)], axis=1)
         self.groups = [
-            group._replace(gram_a=enlarged(group.gram_a), gram_b=enlarged(group.gram_b)) for group in self.groups
+            group._replace(gram_a=with_more_columns(group.gram_a, 1), gram_b=with_more_columns(group.gram_b, 1))
+            for group in self.groups
         ]
 
     def _solve_all(self) -> None:

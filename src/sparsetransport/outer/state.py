@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .._address import by_address
 from .._checks import Floats, Ints
 from .._jit import part, small_part
-from ..geometry._entries import Cost, Gram, cost_entry, gram_diagonal, gram_entry, potential
+from ..geometry._entries import DENSE, Cost, Gram, cost_entry, gram_diagonal, gram_entry, potential
 from ..inner.active_set import Factor, copy_factor, new_factor
 
 DEPTH = 4  # pairs a column that a scan for the pool keeps
@@ -112,6 +112,16 @@ def new_work(data: Data, capacity: int, left: Ints) -> Work:
         np.zeros(3),
         np.zeros(2),
     )
+
+
+def with_more_columns(gram: Gram, spare: int) -> Gram:
+    """A lazy Gram matrix with twice the room for columns, where there is room left for fewer than ``spare``."""
+    slots, size = gram.columns.shape
+    if gram.kind <= DENSE or gram.slot[-1] + spare <= slots or slots == size:
+        return gram
+    columns = np.empty((min(2 * slots + spare, size), size))
+    columns[:slots] = gram.columns
+    return gram._replace(columns=columns)
 
 
 @part
