@@ -12,7 +12,7 @@ from . import _entries
 from .costs import squared_distances
 
 _RULES: dict[str, Callable[[Floats], Any]] = {"median": np.median, "mean": np.mean}
-_SAMPLE = 2000  # a bandwidth rule looks at no more points than this
+SAMPLE = 2000  # a bandwidth rule looks at no more points than this
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class _Radial:
         """The squared bandwidth: ``sigma2``, or the median or mean of the squared distances between the points."""
         if not isinstance(self.sigma2, str):
             return float(self.sigma2)
-        step = -(-len(points) // _SAMPLE)
+        step = -(-len(points) // SAMPLE)
         sample = points[::step]
         square = squared_distances(sample, sample)[np.triu_indices(len(sample), 1)]
         found = float(_RULES[self.sigma2](square)) if square.size else 0.0

@@ -7,9 +7,7 @@ from torch import Tensor
 
 from .. import _checks
 from ..geometry.costs import METRICS
-from ..geometry.kernels import IMQ, RBF, Delta, IMQv2, as_kernel
-
-_SAMPLE = 2000  # a bandwidth rule looks at no more points than this
+from ..geometry.kernels import IMQ, RBF, SAMPLE, Delta, IMQv2, as_kernel
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
@@ -100,7 +98,7 @@ def bandwidth(sigma2: float | str, square: Tensor) -> Tensor | float:
     if not isinstance(sigma2, str):
         return float(sigma2)
     n = square.shape[-1]
-    step = -(-n // _SAMPLE)
+    step = -(-n // SAMPLE)
     few = square[..., ::step, ::step]
     size = few.shape[-1]
     if size == 1:
