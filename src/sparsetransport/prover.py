@@ -12,11 +12,11 @@ from .geometry._entries import DENSE
 from .geometry.matrices import Gram
 from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, no_limits
-from .outer import unbudgeted
-from .outer.loop import Outcome
+from .outer import forest, unbudgeted
+from .outer.loop import Outcome, Record
 from .outer.run import run
 from .problem import Problem
-from .result import Certificate, Parts
+from .result import Certificate, Parts, Status
 
 _FULL_UP_TO = 2000  # entries of it where there is no jump and a plan on the way will do
 _EQUAL, _WEAK = 1e-12, 0.1  # gaps, relative to the objective: none, and one that a single look is not left at
@@ -89,10 +89,10 @@ class Prover:
         if reached == problem.shape or not self.is_bounded:
             return []
         shares = [np.full(size, count / size) for size, count in zip(problem.shape, reached, strict=True)]
-        rounds = _ROUNDS if max(problem.shape) <= _ROUNDS_UP_TO else 1
+        rounds = _ROUNDS if max(problem.shape) <= _ROUNDS_UP_TO or forest.fits(problem) else 1
         found: list[tuple[Floats, Floats]] = []
         for _ in range(rounds):
-            plan = _unbudgeted(_shared_out(problem, *shares), self.tol)
+            plan = _unbudgeted(problem, self.tol, (shares[0], shares[1]))
             sums = problem.marginals(plan.rows, plan.cols, plan.mass)
             found.append((problem.a - sums[0] / shares[0], problem.b - sums[1] / shares[1]))
             shares = [_in_proportion(*each) for each in zip(sums, reached, strict=True)]
@@ -121,7 +121,14 @@ class Prover:
         return self.problem.a - row_sum, self.problem.b - col_sum
 
 
-def _unbudgeted(problem: Problem, tol: float) -> Outcome:
+def _unbudgeted(problem: Problem, tol: float, shares: tuple[Floats, Floats] | None = None) -> Outcome:
+    """The optimum without a budget, of rows and columns in full or by shares."""
+    if forest.fits(problem):
+        nothing = np.empty(0, np.int64)
+        plan = forest.optimum(problem, nothing, nothing, np.empty(0), shares)
+        if plan is not None:
+            return Outcome(*plan, Status.OPTIMAL, (), Record(), True)
+    problem = problem if shares is None else _shared_out(problem, *shares)
     tol, limits = min(tol, EXACT), no_limits(problem.shape)  # what the user is content with is no proof
     if problem.reg > 0.0 and sum(problem.shape) > unbudgeted.POINTS_UP_TO:  # any dual point proves some
         limits = limits._replace(total=_FULL_UP_TO)

@@ -35,6 +35,7 @@ class Engine:
         self.problem = problem
         self.limits = no_limits(problem.shape) if limits is None else limits
         self.callback = callback
+        self.tol = tol
         self.record = Record()
         self.effort = np.zeros(1)
         self.stopped = False

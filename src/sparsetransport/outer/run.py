@@ -6,12 +6,15 @@ from .._checks import Floats
 from ..matroids import Limits, Pair
 from ..problem import Problem
 from ..result import Status
-from . import matching, unbudgeted
+from . import forest, matching, unbudgeted
 from .capacity import used_capacity
 from .engine import PLACE_UP_TO, Engine
-from .loop import Callback, Outcome
+from .loop import Callback, Outcome, Record
 
-GROWN_UP_TO = 1000, 1  # entries, and entries a point: what a plan grows to before the optimum is sought at once
+# What a plan grows to, step by step, before the optimum without a budget is sought at once.
+GROWN_UP_TO = 1000, 1  # entries, and entries a point, where reg spreads the optimum over many more
+GROWN_TO_FOREST = 500  # where it has about as many as points
+_CUT_DOWN = 0.2  # of the entries of the optimum at the most are taken from it for a start
 
 
 def run(
@@ -26,16 +29,23 @@ def run(
     thorough: bool,
 ) -> Outcome:
     """The compiled loop from start to end."""
-    grown = max(GROWN_UP_TO[0], GROWN_UP_TO[1] * sum(problem.shape))
+    if problem.reg == 0.0:
+        grown, long = GROWN_TO_FOREST, GROWN_TO_FOREST
+    else:
+        grown, long = max(GROWN_UP_TO[0], GROWN_UP_TO[1] * sum(problem.shape)), PLACE_UP_TO
     jumps = grown < limits.most and _is_worth_a_jump(problem, limits)
     engine = Engine(problem, limits, tol=tol, callback=callback)
-    is_long = jumps and len(first) > PLACE_UP_TO  # and takes long to begin with: the jump may spare that
+    is_long = jumps and len(first) > long  # and takes long to begin with: the jump may spare that
     if not is_long:
         engine.seed(first, masses)
     if jumps:
-        best = _grow_and_jump(engine, grown)
-        if best is not None:
-            return best
+        full = _grow_and_look(engine, grown)
+        if full is not None:
+            excess = _excess(full, limits)
+            if excess == 0:
+                return _jumped(problem, engine.outcome(), full)
+            if problem.reg == 0.0 and excess <= _CUT_DOWN * len(full.mass):
+                engine, is_long = _cut_down(engine, full), False
         if is_long and not engine.stopped:
             engine = Engine(problem, limits, tol=tol, callback=callback)
             engine.seed(first, masses)
@@ -55,23 +65,22 @@ def run(
 def better(problem: Problem, first: Outcome, second: Outcome) -> Outcome:
     """The second plan as where the first one led, if it is better."""
     before, after = (problem.value(each.rows, each.cols, each.mass) for each in (first, second))
-    if not after < before - 1e-12 * abs(before):
-        return first
-    first.record.jump(first, second, after)
-    return second._replace(start=first.start, record=first.record)
+    return _jumped(problem, first, second) if after < before - 1e-12 * abs(before) else first
 
 
 def _is_worth_a_jump(problem: Problem, limits: Limits) -> bool:
-    """Could the optimum without a budget be within the limits, and be found faster than the plan grows to them?"""
+    """May the optimum without a budget be within the limits, or nearly so, and be found faster than a plan grows?"""
+    if forest.fits(problem):
+        return limits.most >= max(problem.shape)  # else there are points that it does not link
     if problem.reg == 0.0 or problem.cost.is_lazy or sum(problem.shape) > unbudgeted.POINTS_UP_TO:
         return False
     return unbudgeted.effort(problem) < float(limits.most) ** 3
 
 
-def _grow_and_jump(engine: Engine, entries: int) -> Outcome | None:
-    """Grow to so many entries, and if there is no end in sight, to the optimum without a budget, if that is allowed."""
-    problem, limits = engine.problem, engine.limits
-    held = limits.total - entries
+def _grow_and_look(engine: Engine, entries: int) -> Outcome | None:
+    """Grow to so many entries, and if there is no end in sight, look for the optimum without a budget."""
+    problem = engine.problem
+    held = engine.limits.total - entries
     engine.work.left[0] -= held
     engine.grow()
     is_large = engine.work.left[0] <= 0
@@ -79,12 +88,27 @@ def _grow_and_jump(engine: Engine, entries: int) -> Outcome | None:
     if engine.stopped or not is_large:
         return None
     grown = engine.outcome()
-    plan = unbudgeted.optimum(problem, grown.rows, grown.cols, grown.mass)
-    if plan is None:
-        return None
-    rows, cols, mass = plan
-    if (used_capacity(rows, cols, limits.labels, len(limits.groups)) > limits.flat).any():
-        return None
-    best = grown._replace(rows=rows, cols=cols, mass=mass, status=Status.OPTIMAL)
-    grown.record.jump(grown, best, problem.value(*plan))
-    return best
+    seek = forest.optimum if forest.fits(problem) else unbudgeted.optimum
+    plan = seek(problem, grown.rows, grown.cols, grown.mass)
+    return None if plan is None else Outcome(*plan, Status.OPTIMAL, (), Record(), True)
+
+
+def _excess(plan: Outcome, limits: Limits) -> int:
+    """By how many entries a plan exceeds its limits."""
+    used = used_capacity(plan.rows, plan.cols, limits.labels, len(limits.groups))
+    return int((used - limits.flat).clip(0).sum())
+
+
+def _jumped(problem: Problem, before: Outcome, after: Outcome) -> Outcome:
+    """The second plan as where the first one led."""
+    before.record.jump(before, after, problem.value(after.rows, after.cols, after.mass))
+    return after._replace(start=before.start, record=before.record)
+
+
+def _cut_down(engine: Engine, full: Outcome) -> Engine:
+    """Go on from the plan without a budget, less what is missed least of it."""
+    other = Engine(engine.problem, engine.limits, tol=engine.tol)
+    other.reverse(full)
+    reached = _jumped(engine.problem, engine.outcome(), other.outcome())
+    other.record, other.start, other.callback = reached.record, reached.start, engine.callback
+    return other
