@@ -25,6 +25,7 @@ NAMES = [
     "bounds",
     "step",
     "unbudgeted",
+    "many",
     "spread",
     "inner",
     "large",
