@@ -46,6 +46,8 @@ for method in "omp", "stochastic", "residual", "greedy", "residual-greedy":
     for inner in "active_set", "apgd":
         st.solve(C, a, b, budget=st.PerColumn(1), method=method, inner=inner, reclaim=False, tol=1.0)
 st.solve_sample(X.astype(np.float32), Y.tolist(), budget=4, metric="cosine", kernels=st.IMQ())
+many = rng.normal(size=(2, 320, 2))
+st.solve_sample(*many, kernels="delta", budget=st.PerRow(3)), st.solve_sample(*many, kernels="delta")
 st.solve_support(st.Problem.from_points(X, Y), [(0, 1), (2, 3)]).certify()
 st.solve_fewest(st.Problem.from_points(X, Y), 0.1).at_least
 design(rng.random((5, 6)), np.ones(5), rng.random((7, 6)), 8, fixed=[(0, 0)], max_per_plant=3)

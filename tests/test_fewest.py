@@ -82,8 +82,57 @@ def test_a_budget_that_a_number_makes():
     assert len(found.result.mass) <= found.budget
     plain = st.solve_fewest(problem, 0.1)
     assert found.at_least >= plain.at_least
-    with pytest.raises(ValueError, match=r"not even with budget\(\d+\)"):
+    with pytest.raises(ValueError, match="with 3 links the objective is"):
         st.solve_fewest(problem, 0.1, budget=lambda k: st.Uniform(min(k, 3)))
+
+
+def test_numbers_may_stand_for_anything():
+    """Half as many links as the number says: it takes twice the number."""
+    problem = problem_of(0, (12, 10), kernels="delta")
+    plain = st.solve_fewest(problem, 0.1)
+    halved = st.solve_fewest(problem, 0.1, budget=lambda k: max(1, k // 2))
+    assert halved.budget == 2 * plain.budget
+    assert halved.result.value == pytest.approx(plain.result.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_number_is_tried_that_is_far_too_large():
+    """It would be clamped, with a warning that nobody asked for."""
+    found = st.solve_fewest(problem_of(0, (30, 25), reg=0.1), 0.05, budget=lambda k: st.PerRow(k) & st.PerColumn(k))
+    assert max(found.tried) <= 8
+
+
+@pytest.mark.parametrize("seed", [1001, 1015])
+def test_a_plan_that_does_with_less_is_taken_at_its_word(seed):
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(4, 25, 2)
+    X, Y, a, b = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)), rng.random(m), rng.random(n)
+    problem = st.Problem.from_points(X, Y, a, b, kernels="delta", reg=1.0)
+    found = st.solve_fewest(problem, 0.01, budget=lambda k: st.Laminar(st.PerColumn(2), st.Uniform(k)))
+    assert len(found.result.mass) == found.budget
+    assert found.result.value <= found.target
+
+
+def test_a_callback_ends_the_search():
+    """With the best plan so far; proofs do not ask it again."""
+    problem, calls = problem_of(0, (30, 25), kernels="delta"), []
+
+    def stop(step):
+        calls.append(step)
+        return len(calls) == 100
+
+    found = st.solve_fewest(problem, 0.05, callback=stop)
+    assert found.stopped
+    assert len(calls) == 100
+    assert found.result.value <= found.target
+    assert found.at_least <= found.budget
+    assert len(calls) == 100
+    whole = st.solve_fewest(problem, 0.05)
+    assert not whole.stopped
+    assert found.budget > whole.budget
+    own = st.solve_fewest(problem, 0.05, budget=lambda k: st.PerRow(3) & st.Uniform(k), callback=lambda step: True)
+    assert own.stopped
+    assert own.result.status is st.Status.STOPPED
 
 
 def test_nothing_may_be_enough():
@@ -91,6 +140,7 @@ def test_nothing_may_be_enough():
     found = st.solve_fewest(problem, 1e9)
     assert found.budget == found.at_least == len(found.result.mass) == 0
     assert found.result.value == pytest.approx(problem.constant)
+    assert found.result.status is st.Status.BUDGET_USED
 
 
 def test_a_perfect_plan_is_reached_up_to_rounding():

@@ -1,7 +1,7 @@
 """How many links are enough: `solve_fewest`, the budget turned round."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Unpack
 
@@ -12,12 +12,12 @@ from .api import solve_support
 from .assemble import assemble
 from .inner.solvers import EXACT
 from .matroids import PerColumn, PerRow, Uniform, as_matroid, no_limits
-from .options import Budget, Options, SolveOptions
+from .options import Budget, Options, SolveOptions, as_start
 from .outer.loop import Outcome
 from .outer.run import run
 from .problem import Problem, require_problem
 from .prover import Prover
-from .result import Result
+from .result import Result, Status
 from .search import solve_checked
 
 _KINDS = Uniform, PerRow, PerColumn  # a number large enough has room for any plan
@@ -37,9 +37,11 @@ class Fewest:
     target : float
         The objective that is good enough.
     budget : int
-        The smallest budget found whose plan reaches the target; 0 if the empty plan does.
+        The smallest number found whose budget has a plan that reaches the target; 0 if the empty plan does.
     tried : dict
         The `Result` of every budget that was tried, the smallest first: what more links bring.
+    stopped : bool
+        Did a callback end the search? Then fewer links may do, and a budget of the user's own may miss the target.
     """
 
     result: Result
@@ -47,7 +49,8 @@ class Fewest:
     target: float
     budget: int
     tried: dict[int, Result]
-    _solved: Callable[[int, bool], Result]
+    stopped: bool
+    _solved: Callable[[int], Result]  # without polish
 
     def __repr__(self) -> str:
         result, optimum = self.result, self.optimum
@@ -71,7 +74,7 @@ class Fewest:
 
     def _is_too_small(self, budget: int) -> bool:
         """Is it proved that no plan within this budget reaches the target?"""
-        result = self.tried.get(budget) or self._solved(budget, False)
+        result = self.tried.get(budget) or self._solved(budget)
         return result.lower_bound > self.target or result.certify().lower_bound > self.target
 
 
@@ -80,9 +83,10 @@ def solve_fewest(
 ) -> Fewest:
     """Find how few links are enough to come within a share of the optimum without a budget.
 
-    Budgets are tried by doubling and then halving the distance, each solved by itself. A solve may miss the best plan
-    of its budget, so that fewer links than found may be enough: ``at_least`` of the answer is what is proved, and with
-    ``gap_tol`` among the options the search is more thorough.
+    Budgets are tried by doubling and then halving the distance, each solved by itself, and a plan that does with fewer
+    links than its budget is taken at its word. A solve may miss the best plan of its budget, so that fewer links than
+    found may be enough: ``at_least`` of the answer is what is proved, and with ``gap_tol`` among the options the search
+    is more thorough. Where a ``callback`` answers true, the search ends with the best plan so far.
 
     Parameters
     ----------
@@ -117,38 +121,64 @@ def solve_fewest(
     if not callable(budget):
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
-    full = run(problem, no_limits(problem.shape), [], EXACT, polish=False, thorough=False)
+    full = run(problem, no_limits(problem.shape), [], EXACT, polish=False)
     optimum = assemble(full, Prover(problem, no_limits(problem.shape), EXACT), _checks.as_numpy)
     target = optimum.value + max(within * abs(optimum.value), _NOTHING * abs(problem.constant))
     solved = partial(_solved, problem, budget, checked, full)
+    bare = partial(_solved, problem, budget, checked._replace(polish=False, gap_tol=None, callback=None), full)
     if problem.constant <= target:
-        return Fewest(solve_support(problem, []), optimum, target, 0, {}, solved)
-    missed, reached = 0, _largest(optimum, budget)
-    tried = {reached: optimum if budget in _KINDS else solved(reached, checked.polish)}
-    if tried[reached].value > target:
-        raise ValueError(
-            f"no plan is found within {within:g} of the optimum without a budget, not even with budget({reached}): an "
-            f"objective of {tried[reached].value:.6g} for {optimum.value:.6g}"
-        )
-    while reached - missed > 1:
+        nothing = replace(solve_support(problem, []), status=Status.BUDGET_USED)
+        return Fewest(nothing, optimum, target, 0, {}, False, bare)
+    most, enough = problem.shape[0] * problem.shape[1], _needed(optimum, budget)
+    tried = {enough: optimum} if budget in _KINDS else {}
+    reached = enough if tried else most + 1
+    missed, stopped = 0, False
+    while reached - missed > 1 and not stopped:
         probe = min(max(1, 2 * missed), (missed + reached) // 2)
-        tried[probe] = solved(probe, checked.polish)
-        if tried[probe].value <= target:
-            reached = probe
+        plan = solved(probe)
+        stopped = plan.status is Status.STOPPED
+        if missed and not stopped and tried[missed].value < plan.value:  # more links can do what fewer did
+            plan = solved(probe, tried[missed])
+            stopped = plan.status is Status.STOPPED
+        tried[probe] = plan
+        if plan.value <= target:
+            reached, needed = probe, _needed(plan, budget)
+            if needed < probe and not stopped:  # it has room to spare
+                plan = solved(needed, plan)
+                stopped = plan.status is Status.STOPPED
+                if plan.value <= target:
+                    tried[needed], reached = plan, needed
+            missed = max((k for k in tried if k < reached), default=0)
+        elif probe > enough and plan.value >= tried[missed].value:
+            break  # a function of the user's own has no room for more
         else:
             missed = probe
-    return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), solved)
+    if reached > most and not stopped:
+        best = tried[max(tried)]
+        raise ValueError(
+            f"no plan that the budget allows comes within {within:g} of the optimum without one: with "
+            f"{len(best.mass)} links the objective is {best.value:.6g} for {optimum.value:.6g}"
+        )
+    reached = min(reached, max(tried))
+    return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), stopped, bare)
 
 
-def _largest(optimum: Result, budget: Callable[[int], Budget]) -> int:
-    """A number that leaves room for the plan without a budget, if any does."""
+def _needed(plan: Result, budget: Callable[[int], Budget]) -> int:
+    """The number whose budget has room for the plan; of a function of the user's own, the one that may have."""
     if budget is PerRow:
-        return int(np.bincount(optimum.rows).max())
-    return int(np.bincount(optimum.cols).max()) if budget is PerColumn else len(optimum.mass)
+        return int(np.bincount(plan.rows).max())
+    return int(np.bincount(plan.cols).max()) if budget is PerColumn else len(plan.mass)
 
 
 def _solved(
-    problem: Problem, budget: Callable[[int], Budget], options: Options, full: Outcome, number: int, polish: bool
+    problem: Problem,
+    budget: Callable[[int], Budget],
+    options: Options,
+    full: Outcome,
+    number: int,
+    start: Result | None = None,
 ) -> Result:
-    options = options._replace(matroid=as_matroid(budget(number)), polish=polish)
+    options = options._replace(matroid=as_matroid(budget(number)))
+    if start is not None:
+        options = options._replace(start=as_start(start))
     return solve_checked(problem, options, _checks.as_numpy, full)

@@ -13,10 +13,10 @@ from .geometry.matrices import Gram
 from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, no_limits
 from .outer import forest, unbudgeted
-from .outer.loop import Outcome, Record
-from .outer.run import run
+from .outer.loop import Outcome
+from .outer.run import as_outcome, run
 from .problem import Problem
-from .result import Certificate, Parts, Status
+from .result import Certificate, Parts
 
 _FULL_UP_TO = 2000  # entries of it where there is no jump and a plan on the way will do
 _EQUAL, _WEAK = 1e-12, 0.1  # gaps, relative to the objective: none, and one that a single look is not left at
@@ -127,12 +127,12 @@ def _unbudgeted(problem: Problem, tol: float, shares: tuple[Floats, Floats] | No
         nothing = np.empty(0, np.int64)
         plan = forest.optimum(problem, nothing, nothing, np.empty(0), shares)
         if plan is not None:
-            return Outcome(*plan, Status.OPTIMAL, (), Record(), True)
+            return as_outcome(*plan)
     problem = problem if shares is None else _shared_out(problem, *shares)
     tol, limits = min(tol, EXACT), no_limits(problem.shape)  # what the user is content with is no proof
     if problem.reg > 0.0 and sum(problem.shape) > unbudgeted.POINTS_UP_TO:  # any dual point proves some
         limits = limits._replace(total=_FULL_UP_TO)
-    return run(problem, limits, [], tol, polish=False, thorough=False)
+    return run(problem, limits, [], tol, polish=False)
 
 
 def _shared_out(problem: Problem, z: Floats, w: Floats) -> Problem:

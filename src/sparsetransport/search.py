@@ -24,6 +24,7 @@ from .result import Certificate, Result, Status
 _ALL_THE_SAME = 1e-8  # of a relative gap: what rounding may leave of the optimum's
 _SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
 _REVERSE_UP_TO = 4000  # entries of the plan without a budget, beyond which no start is made of it
+_SMOOTH = 0.01  # of the objective is the quadratic term that a start is made with where there is none
 _RESTARTS = 24  # random ones while a gap is open,
 _RESTART_LOOKS = 50_000_000  # or as many as have so many pairs together,
 _RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
@@ -32,7 +33,7 @@ _RESTART_EFFORT = 1e8  # until this many operations are spent
 
 def solve_checked(problem: Problem, options: Options, give: Any, full: Outcome | None = None) -> Result:
     """Choose the way, go it, and wrap up what comes out; proofs are spared the plan without a budget if it is known."""
-    matroid, tol, thorough = options.matroid, options.tol, options.gap_tol is not None
+    matroid, tol = options.matroid, options.tol
     limits = limits_of(matroid, problem.shape)
     start = options.start
     if start.shape not in (None, problem.shape):
@@ -40,16 +41,7 @@ def solve_checked(problem: Problem, options: Options, give: Any, full: Outcome |
     _checks.inside("start", start.pairs, problem.shape)
     warn_of_rounding(problem)
     if options.compiled:
-        outcome = run(
-            problem,
-            limits,
-            start.pairs,
-            tol,
-            options.callback,
-            masses=start.mass,
-            polish=options.polish,
-            thorough=thorough,
-        )
+        outcome = run(problem, limits, start.pairs, tol, options.callback, masses=start.mass, polish=options.polish)
     else:
         outcome = maximise(
             problem,
@@ -63,7 +55,7 @@ def solve_checked(problem: Problem, options: Options, give: Any, full: Outcome |
             callback=options.callback,
         )
         if options.polish and outcome.status is not Status.STOPPED:
-            outcome = _polish(problem, matroid, limits, outcome, tol, options.callback, thorough=thorough)
+            outcome = _polish(problem, matroid, limits, outcome, tol, options.callback)
     prover = Prover(problem, limits, tol)
     if options.compiled and outcome.status is Status.OPTIMAL and tol <= EXACT:
         full = outcome
@@ -82,8 +74,6 @@ def _polish(
     outcome: Outcome,
     tol: float,
     callback: Callback | None,
-    *,
-    thorough: bool,
 ) -> Outcome:
     """Exchange entries of a plan that the general loop made, and keep its steps."""
     if matroid is not None and not counts(matroid):
@@ -95,7 +85,7 @@ def _polish(
         outcome.record.jump(outcome, seeded, problem.value(seeded.rows, seeded.cols, seeded.mass))
     engine.record, engine.callback = outcome.record, callback  # from here on the steps are those of the polish
     engine.grow()
-    engine.polish(thorough=thorough)
+    engine.polish(thorough=False)
     return engine.outcome()._replace(start=outcome.start)
 
 
@@ -107,7 +97,7 @@ def _polish_by_oracle(
     if outcome.status is Status.STOPPED:
         return outcome
     try:
-        looser = run(problem, limits, [], tol, polish=True, thorough=False)
+        looser = run(problem, limits, [], tol, polish=True)
     except UnboundedError:
         return outcome
     other = maximise(problem, matroid, OMP(), tol=tol, start=_largest_first(looser))
@@ -130,7 +120,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
     if result.relative_gap <= gap_tol or result.certify().relative_gap <= gap_tol:
         return replace(result, status=Status.GAP_REACHED)
     proof = result.certify()
-    for other in _other_plans(prover, options, proof) if prover.is_bounded else ():
+    for other in _other_plans(prover, options, outcome, proof) if prover.is_bounded else ():
         before, outcome = outcome, better(prover.problem, outcome, other)
         if outcome is not before:
             result = assemble(outcome, prover, result._give)
@@ -142,10 +132,10 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
     return replace(result, status=Status.GAP_REACHED if result.relative_gap <= gap_tol else Status.GAP_OPEN)
 
 
-def _other_plans(prover: Prover, options: Options, proof: Certificate) -> Iterator[Outcome]:
-    """Plans from other starts, as good as exchanges make them."""
+def _other_plans(prover: Prover, options: Options, plan: Outcome, proof: Certificate) -> Iterator[Outcome]:
+    """Plans from this one and from other starts, as good as exchanges make them."""
     if options.counting:
-        for engine in _other_starts(prover, options.callback, proof):
+        for engine in _other_starts(prover, options, plan, proof):
             engine.grow()
             engine.polish(thorough=True)
             yield engine.outcome()
@@ -155,15 +145,31 @@ def _other_plans(prover: Prover, options: Options, proof: Certificate) -> Iterat
         yield begun if begun.status is Status.STOPPED else exchange(problem, matroid, begun, tol, told)
 
 
-def _other_starts(prover: Prover, callback: Callback | None, proof: Certificate) -> Iterator[Engine]:
-    """Where else to begin: what the dual asks for; the plan without a budget, built or cut down; random pairs."""
+def _other_starts(prover: Prover, options: Options, plan: Outcome, proof: Certificate) -> Iterator[Engine]:
+    """Where else to begin.
+
+    The plan itself; what the user began with; what the dual asks for, or where there is no ``reg`` the plan with some;
+    the plan without a budget, built or cut down; random pairs.
+    """
     (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
-    begin = partial(Engine, prover.problem, prover.limits, tol=prover.tol, callback=callback)
+    begin = partial(Engine, prover.problem, prover.limits, tol=prover.tol, callback=options.callback)
+    engine = begin()
+    engine.seed(pairs_of(plan.rows, plan.cols), plan.mass)
+    yield engine
+    engine = begin()
+    engine.seed(options.start.pairs, options.start.mass)
+    yield engine
     if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
         engine = begin()
         potentials = _checks.to_numpy(proof.potential_a), _checks.to_numpy(proof.potential_b)
         rows, cols, mass = certificate.suggested(prover.problem, prover.limits, *potentials)
         engine.seed(pairs_of(rows, cols), mass)
+        yield engine
+    if prover.problem.reg == 0.0 and plan.mass.size:
+        engine = begin()
+        smooth = replace(prover.problem, reg=2.0 * _SMOOTH * abs(proof.value) / float(plan.mass @ plan.mass))
+        spread = run(smooth, prover.limits, [], prover.tol, polish=True)
+        engine.seed(pairs_of(spread.rows, spread.cols), spread.mass)
         yield engine
     if prover.full.rows.size <= _REVERSE_UP_TO:
         engine = begin()

@@ -83,7 +83,7 @@ class Cost:
 
     def entries(self, rows: Ints, cols: Ints) -> Floats:
         """The entries at the given pairs."""
-        return _entries.cost_entries(self.compiled, np.asarray(rows, np.int64), np.asarray(cols, np.int64))
+        return _entries.cost_entries(self.compiled, *(np.ascontiguousarray(at, np.int64) for at in (rows, cols)))
 
     @cached_property
     def _summary(self) -> tuple[int, float, float]:

@@ -96,14 +96,26 @@ def _empty(wanted: Floats, weight: Floats) -> Forest:
 
 @kernel
 def plant(forest: Forest, cost: Floats, rows: Ints, cols: Ints, mass: Floats) -> None:
-    """Begin with these links, each tree at its best."""
-    m = cost.shape[0]
+    """Begin with these links, each tree at its best; one that rounding let close a cycle is left out."""
+    m, joined = cost.shape[0], np.arange(forest.first.size)
     for k in range(rows.size):
-        _insert(forest, rows[k], m + cols[k], mass[k])
+        near, far = _root(joined, rows[k]), _root(joined, m + cols[k])
+        if near != far:
+            joined[near] = far
+            _insert(forest, rows[k], m + cols[k], mass[k])
     for point in range(forest.first.size):
         if forest.tree[point] < 0:
             _wait(forest, point)
             _settle(forest, cost)
+
+
+@part
+def _root(joined: Ints, point: int) -> int:
+    """The point that stands for all that this one is joined with."""
+    while joined[point] != point:
+        joined[point] = joined[joined[point]]
+        point = joined[point]
+    return point
 
 
 @kernel

@@ -201,8 +201,8 @@ class Rule(Protocol):
 
 def as_arrays(support: Sequence[Pair]) -> tuple[Ints, Ints]:
     """Rows and columns of a list of pairs."""
-    array = np.array(support, np.int64).reshape(-1, 2)
-    return array[:, 0], array[:, 1]
+    rows, cols = np.array(support, np.int64).reshape(-1, 2).T.copy()
+    return rows, cols
 
 
 def _require_free(view: View, pair: Pair) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from .._checks import Floats
+from .._checks import Floats, Ints
 from ..matroids import Limits, Pair
 from ..problem import Problem
 from ..result import Status
@@ -14,7 +14,8 @@ from .loop import Callback, Outcome, Record
 # What a plan grows to, step by step, before the optimum without a budget is sought at once.
 GROWN_UP_TO = 1000, 1  # entries, and entries a point, where reg spreads the optimum over many more
 GROWN_TO_FOREST = 500  # where it has about as many as points
-_CUT_DOWN = 0.2  # of the entries of the optimum at the most are taken from it for a start
+_CUT_DOWN = 0.2  # of the entries of the optimum at the most are taken from it for a start,
+_CLOSE = 0.01  # which must then be this close to it: what is cut off may have no way round
 
 
 def run(
@@ -26,11 +27,10 @@ def run(
     *,
     masses: Floats | None = None,
     polish: bool,
-    thorough: bool,
 ) -> Outcome:
     """The compiled loop from start to end."""
-    if problem.reg == 0.0:
-        grown, long = GROWN_TO_FOREST, GROWN_TO_FOREST
+    if forest.fits(problem):
+        grown = long = GROWN_TO_FOREST
     else:
         grown, long = max(GROWN_UP_TO[0], GROWN_UP_TO[1] * sum(problem.shape)), PLACE_UP_TO
     jumps = grown < limits.most and _is_worth_a_jump(problem, limits)
@@ -40,25 +40,24 @@ def run(
         engine.seed(first, masses)
     if jumps:
         full = _grow_and_look(engine, grown)
-        if full is not None:
-            excess = _excess(full, limits)
-            if excess == 0:
-                return _jumped(problem, engine.outcome(), full)
-            if problem.reg == 0.0 and excess <= _CUT_DOWN * len(full.mass):
-                engine, is_long = _cut_down(engine, full), False
+        excess = 0 if full is None else _excess(full, limits)
+        if full is not None and excess == 0:
+            return _jumped(problem, engine.outcome(), full)
         if is_long and not engine.stopped:
             engine = Engine(problem, limits, tol=tol, callback=callback)
             engine.seed(first, masses)
+        elif full is not None and not first and problem.reg == 0.0 and excess <= _CUT_DOWN * len(full.mass):
+            engine = _cut_down(engine, full) or engine
     engine.grow()
     if polish:
-        engine.polish(thorough=thorough)
+        engine.polish(thorough=False)
     outcome = engine.outcome()
     if not polish or engine.stopped or not matching.is_one_to_one(limits):
         return outcome
     other = Engine(problem, limits, tol=tol)
     other.seed(matching.best_alone([problem], [1.0]))
     other.grow()
-    other.polish(thorough=thorough)
+    other.polish(thorough=False)
     return better(problem, outcome, other.outcome())
 
 
@@ -90,7 +89,12 @@ def _grow_and_look(engine: Engine, entries: int) -> Outcome | None:
     grown = engine.outcome()
     seek = forest.optimum if forest.fits(problem) else unbudgeted.optimum
     plan = seek(problem, grown.rows, grown.cols, grown.mass)
-    return None if plan is None else Outcome(*plan, Status.OPTIMAL, (), Record(), True)
+    return None if plan is None else as_outcome(*plan)
+
+
+def as_outcome(rows: Ints, cols: Ints, mass: Floats) -> Outcome:
+    """The optimum without a budget, found at once."""
+    return Outcome(rows, cols, mass, Status.OPTIMAL, (), Record(), True)
 
 
 def _excess(plan: Outcome, limits: Limits) -> int:
@@ -105,10 +109,15 @@ def _jumped(problem: Problem, before: Outcome, after: Outcome) -> Outcome:
     return after._replace(start=before.start, record=before.record)
 
 
-def _cut_down(engine: Engine, full: Outcome) -> Engine:
-    """Go on from the plan without a budget, less what is missed least of it."""
-    other = Engine(engine.problem, engine.limits, tol=engine.tol)
+def _cut_down(engine: Engine, full: Outcome) -> Engine | None:
+    """Go on from the plan without a budget, less what is missed least of it; None where too much is missed."""
+    problem = engine.problem
+    other = Engine(problem, engine.limits, tol=engine.tol)
     other.reverse(full)
-    reached = _jumped(engine.problem, engine.outcome(), other.outcome())
+    other.grow()
+    plan, best = other.outcome(), problem.value(full.rows, full.cols, full.mass)
+    if problem.value(plan.rows, plan.cols, plan.mass) > best + _CLOSE * abs(best):
+        return None
+    reached = _jumped(problem, engine.outcome(), plan)
     other.record, other.start, other.callback = reached.record, reached.start, engine.callback
     return other
