@@ -78,6 +78,21 @@ ARRAYS = {
     "b with inf": (ValueError, r"\bb\b.*inf.*2", lambda: st.solve(C, None, [1.0, 1.0, INF])),
     "a complex": (TypeError, r"\ba\b.*complex128", lambda: st.solve(C, [1j, 1.0])),
     "a a matrix": (ValueError, r"\ba\b.*1 dimension.*\(1, 2\)", lambda: st.solve(C, [[1.0, 1.0]])),
+    "points for costs": (ValueError, r"\ba\b.*\(2, 2\).*solve_sample", lambda: st.solve(np.eye(2), np.eye(2))),
+    "masses for costs": (ValueError, r"\bC\b.*\(2,\).*costs come first", lambda: st.solve([1.0, 1.0], [1.0], C)),
+    "X on a line": (ValueError, r"\bX\b.*\(2,\).*reshape\(-1, 1\)", lambda: st.solve_sample([1.0, 2.0], [1.0])),
+    "another metric": (
+        ValueError,
+        r"metric.*'cosine', got 'cityblock': .*costs to solve",
+        lambda: st.solve_sample(np.eye(2), np.eye(2), metric="cityblock"),
+    ),
+    "metric a list": (ValueError, r"metric.*\['l1'\]", lambda: st.cost_matrix(np.eye(2), np.eye(2), metric=["l1"])),
+    "a kernel's class": (TypeError, r"kernels\[0\].*class RBF.*RBF\(\)", lambda: st.solve(C, kernels=st.RBF)),
+    "POT's name": (
+        TypeError,
+        r"reg_m is called unbalanced",
+        lambda: st.solve_sample(np.eye(2), np.eye(2), reg_m=1.0),
+    ),
     "X with NaN": (ValueError, r"\bX\b.*nan", lambda: st.solve_sample([[NAN]], [[1.0]])),
     "X with inf": (ValueError, r"\bX\b.*inf", lambda: st.solve_sample([[INF]], [[1.0]])),
     "Y empty": (ValueError, r"\bY\b.*empty.*\(0, 2\)", lambda: st.solve_sample([[1.0, 1.0]], np.zeros((0, 2)))),
@@ -132,7 +147,7 @@ BUDGETS = {
         r"Laminar\(PerRow\(1\), PerColumn\(1\)\).*cross",
         lambda: st.solve(C, budget=st.Laminar(st.PerRow(1), st.PerColumn(1))),
     ),
-    "an intersection with a number": (TypeError, r"Intersection.*3", lambda: st.Intersection(st.PerRow(1), 3)),
+    "an intersection with a float": (TypeError, r"Intersection.*2\.5", lambda: st.Intersection(st.PerRow(1), 2.5)),
 }
 NUMBERS = {
     "unbalanced 0": (ValueError, r"unbalanced.*positive.*0", lambda: st.solve(C, unbalanced=0.0)),

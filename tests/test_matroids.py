@@ -130,9 +130,11 @@ def test_labels_may_have_any_integer_type(dtype):
 
 
 def test_a_budget_is_joined_with_budgets_only():
-    """``PerRow(1) & 3`` is a TypeError of Python."""
+    """``PerRow(1) & 3`` has three entries in all, and anything else is a TypeError of Python."""
+    assert st.PerRow(1) & 3 == 3 & st.PerRow(1) == st.PerRow(1) & st.Uniform(3)
+    assert st.Laminar(st.PerColumn(2), 4) == st.Laminar(st.PerColumn(2), st.Uniform(4))
     with pytest.raises(TypeError, match="unsupported operand"):
-        st.PerRow(1) & 3
+        st.PerRow(1) & 2.5
 
 
 def test_mask_asks_pair_by_pair():

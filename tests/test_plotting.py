@@ -20,6 +20,7 @@ from sparsetransport.plotting import (  # noqa: E402
     plot_marginals,
     plot_path,
     plot_plan,
+    plot_sweep,
 )
 
 RNG = np.random.default_rng(0)
@@ -174,6 +175,21 @@ def test_a_straight_path_has_no_knee(axes):
     assert not [line for line in plot_path(straight, ax=axes).lines if line.get_label().startswith("knee")]
 
 
+def test_a_sweep_shows_every_plan_and_its_bound(axes):
+    """Of two plans with as many entries the better one; the gap is shaded where the lines are."""
+    problem = st.Problem.from_points(X, Y, kernels="delta")
+    found = st.solve_sweep(problem, [2, 5, 8, 11])
+    worse = st.solve_problem(problem, budget=5, method="stochastic", rng=0, polish=False)
+    plot_sweep([*found, worse], ax=axes)
+    lines = {line.get_label(): line.get_xydata() for line in axes.lines}
+    assert lines["objective"].tolist() == [[len(plan.mass), plan.value] for plan in found]
+    assert lines["lower bound"].tolist() == [[len(plan.mass), plan.certify().lower_bound] for plan in found]
+    corners = axes.collections[0].get_paths()[0].vertices
+    assert {2.0, 5.0, 8.0, 11.0} == set(corners[:, 0])
+    plain = plot_sweep(found, ax=axes.figure.add_subplot(), bounds=False, knee=False)
+    assert [line.get_label() for line in plain.lines] == ["objective"]
+
+
 def test_marginals_are_those_of_the_plan_and_those_asked_for(axes):
     plan = np.array([[0.2, 0.0, 0.1], [0.0, 0.3, 0.0]])
     asked = [0.5, 0.5], [0.2, 0.3, 0.5]
@@ -244,6 +260,7 @@ def test_labels_far_away_get_a_line(axes):
     ("draw", "message"),
     [
         (lambda result: plot_plan([1.0, 2.0]), "plan must have 2 dimensions"),
+        (lambda result: plot_sweep([]), "results must have a plan to draw"),
         (lambda result: plot_plan([[1.0, -1.0]]), "plan must not be negative, got -1.0"),
         (lambda result: plot_plan(scipy.sparse.coo_array(np.ones(3))), "plan must have 2 dimensions"),
         (lambda result: plot_edges(X[:5], Y, result), r"X must have shape \(12, 2\)"),

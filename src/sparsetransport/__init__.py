@@ -17,6 +17,7 @@ from .outer.stochastic import StochasticOMP
 from .problem import Problem, Quadratic
 from .result import Certificate, Path, Result, Status
 from .shared import SharedCertificate, SharedResult, solve_shared
+from .sweep import solve_sweep
 
 __version__ = "0.1.0"
 __all__ = [
@@ -66,4 +67,5 @@ __all__ = [
     "solve_shared",
     "solve_stream",
     "solve_support",
+    "solve_sweep",
 ]

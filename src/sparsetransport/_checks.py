@@ -66,8 +66,11 @@ def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
         raise ValueError(f"{name} must not have masked entries, got one at {place}: {cure}")
 
 
-def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> Floats:
-    """``value`` as a contiguous float64 array: not empty, no NaN, no ``-inf``, ``+inf`` only if ``infinite``."""
+def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure: str = "") -> Floats:
+    """``value`` as a contiguous float64 array: not empty, no NaN, no ``-inf``, ``+inf`` only if ``infinite``.
+
+    ``cure`` is what to say to somebody whose array has other dimensions.
+    """
     require_entries(name, value, infinite=infinite)
     try:
         array = to_numpy(value)
@@ -76,7 +79,8 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False) -> F
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != ndim:
-        raise ValueError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}")
+        said = f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}"
+        raise ValueError(f"{said}: {cure}" if cure else said)
     if array.size == 0:
         raise ValueError(f"{name} must not be empty, got shape {array.shape}")
     array = np.ascontiguousarray(array, dtype=np.float64)

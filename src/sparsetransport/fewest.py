@@ -13,7 +13,6 @@ from .assemble import assemble
 from .inner.solvers import EXACT
 from .matroids import PerColumn, PerRow, Uniform, as_matroid, no_limits
 from .options import Budget, Options, SolveOptions, as_start
-from .outer.loop import Outcome
 from .outer.run import run
 from .problem import Problem, require_problem
 from .prover import Prover
@@ -122,10 +121,12 @@ def solve_fewest(
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
     full = run(problem, no_limits(problem.shape), [], EXACT, polish=False)
-    optimum = assemble(full, Prover(problem, no_limits(problem.shape), EXACT), _checks.as_numpy)
+    prover = Prover(problem, no_limits(problem.shape), EXACT)
+    prover.full = full
+    optimum = assemble(full, prover, _checks.as_numpy)
     target = optimum.value + max(within * abs(optimum.value), _NOTHING * abs(problem.constant))
-    solved = partial(_solved, problem, budget, checked, full)
-    bare = partial(_solved, problem, budget, checked._replace(polish=False, gap_tol=None, callback=None), full)
+    solved = partial(_solved, problem, budget, checked, prover)
+    bare = partial(_solved, problem, budget, checked._replace(polish=False, gap_tol=None, callback=None), prover)
     if problem.constant <= target:
         nothing = replace(solve_support(problem, []), status=Status.BUDGET_USED)
         return Fewest(nothing, optimum, target, 0, {}, False, bare)
@@ -174,11 +175,11 @@ def _solved(
     problem: Problem,
     budget: Callable[[int], Budget],
     options: Options,
-    full: Outcome,
+    first: Prover,
     number: int,
     start: Result | None = None,
 ) -> Result:
     options = options._replace(matroid=as_matroid(budget(number)))
     if start is not None:
         options = options._replace(start=as_start(start))
-    return solve_checked(problem, options, _checks.as_numpy, full)
+    return solve_checked(problem, options, _checks.as_numpy, first)

@@ -7,7 +7,7 @@ any other kind is a subclass of `Matroid` with one method.
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +57,16 @@ class Matroid(ABC):
         """Which of the pairs ``(rows[k], cols[k])`` may be added."""
         return np.array([self.can_add(support, (int(i), int(j))) for i, j in zip(rows, cols, strict=True)], bool)
 
-    def __and__(self, other: "Matroid") -> "Matroid":
+    def __and__(self, other: "Matroid | SupportsIndex") -> "Matroid":
         """Both budgets at once. In general no matroid any more; the greedy methods stay feasible."""
+        other = _of_number(other)
         if not isinstance(other, Matroid):
             return NotImplemented
         if isinstance(self, Counting) and isinstance(other, Counting) and counts(self) and counts(other):
             return Intersection(self, other)
         return _Both(self, other)
+
+    __rand__ = __and__
 
 
 class _Both(Matroid):
@@ -403,7 +406,8 @@ class Intersection(Counting):
 
     is_matroid = False
 
-    def __init__(self, *parts: Counting) -> None:
+    def __init__(self, *given: Counting | SupportsIndex) -> None:
+        parts = tuple(map(_of_number, given))
         if not parts or not all(isinstance(part, Counting) and counts(part) for part in parts):
             raise TypeError(f"{type(self).__name__} needs budgets that count entries, got {parts}")
         self.parts = parts
@@ -466,12 +470,17 @@ def _nested(first: NDArray[Any], second: NDArray[Any]) -> bool:
 
 def as_matroid(budget: Any) -> Matroid | None:
     """``budget`` as the user gave it: an int, a matroid or None."""
-    if budget is None or isinstance(budget, Matroid):
-        return budget
-    if isinstance(budget, bool | np.bool) or not isinstance(budget, numbers.Integral):
-        given = f"the class {budget.__name__}" if isinstance(budget, type) else repr(budget)
-        raise TypeError(
-            "budget must be a positive int, a Matroid such as PerRow(2), several of them joined by &, "
-            f"or None for no budget, got {given}"
-        )
-    return Uniform(int(budget))
+    matroid = _of_number(budget)
+    if matroid is None or isinstance(matroid, Matroid):
+        return matroid
+    given = f"the class {budget.__name__}" if isinstance(budget, type) else repr(budget)
+    raise TypeError(
+        "budget must be a positive int, a Matroid such as PerRow(2), several of them joined by &, "
+        f"or None for no budget, got {given}"
+    )
+
+
+def _of_number(budget: Any) -> Any:
+    """A whole-plan budget if this is an int, else the thing itself."""
+    is_int = isinstance(budget, numbers.Integral) and not isinstance(budget, bool | np.bool)
+    return Uniform(int(budget)) if is_int else budget

@@ -22,7 +22,14 @@ METHODS: dict[str, type[Rule]] = {
     "greedy": Greedy,
     "residual-greedy": ResidualGreedy,
 }
-_ELSEWHERE = {"plan_init": "start", "random_state": "rng", "seed": "rng", "kernel": "kernels", "cost": "metric"}
+_ELSEWHERE = {
+    "plan_init": "start",
+    "random_state": "rng",
+    "seed": "rng",
+    "kernel": "kernels",
+    "cost": "metric",
+    "reg_m": "unbalanced",
+}
 _STARTS = "a Result, a plan of floats or a list of pairs of ints"
 
 

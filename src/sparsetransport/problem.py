@@ -134,6 +134,8 @@ class Problem:
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
             raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
+        if getattr(a, "ndim", 1) == 2:
+            raise ValueError(f"a must have 1 dimension, got shape {tuple(a.shape)}: for points, call solve_sample")
         _checks.require_order("the rows of C and a", _checks.labels(C, "index"), _checks.labels(a, "index"))
         _checks.require_order("the columns of C and b", _checks.labels(C, "columns"), _checks.labels(b, "index"))
         return cls(Cost.dense(C), a, b, *sides_of(kernels, Delta()), unbalanced, reg)
@@ -159,7 +161,7 @@ class Problem:
         _checks.require_order("the rows of X and a", _checks.labels(X, "index"), _checks.labels(a, "index"))
         _checks.require_order("the rows of Y and b", _checks.labels(Y, "index"), _checks.labels(b, "index"))
         _checks.flag("normalize_cost", normalize_cost)
-        _checks.choice("metric", metric, costs.METRICS)
+        costs.require_metric(metric)
         if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
             if forbidden is not None:
                 raise ValueError("forbidden needs a matrix of costs: pass lazy=False")

@@ -26,15 +26,18 @@ _LEAST = 1e-3  # of a fair share
 
 
 class Prover:
-    """Certificates for plans of one problem and budget; the plan without a budget is solved when first needed."""
+    """Certificates for plans of one problem and budget; the plan without a budget is solved when first needed.
 
-    def __init__(self, problem: Problem, limits: Limits, tol: float) -> None:
-        self.problem, self.limits, self.tol = problem, limits, tol
+    Where there are several budgets, one prover does that for all.
+    """
+
+    def __init__(self, problem: Problem, limits: Limits, tol: float, first: "Prover | None" = None) -> None:
+        self.problem, self.limits, self.tol, self.first = problem, limits, tol, first
 
     @cached_property
     def full(self) -> Outcome:
         """The optimum without a budget, or where ``reg`` is positive and it has too many entries, a plan towards it."""
-        return _unbudgeted(self.problem, self.tol)
+        return _unbudgeted(self.problem, self.tol) if self.first is None else self.first.full
 
     @cached_property
     def is_bounded(self) -> bool:

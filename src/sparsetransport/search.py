@@ -31,8 +31,8 @@ _RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
 _RESTART_EFFORT = 1e8  # until this many operations are spent
 
 
-def solve_checked(problem: Problem, options: Options, give: Any, full: Outcome | None = None) -> Result:
-    """Choose the way, go it, and wrap up what comes out; proofs are spared the plan without a budget if it is known."""
+def solve_checked(problem: Problem, options: Options, give: Any, first: Prover | None = None) -> Result:
+    """Choose the way, go it, and wrap up what comes out; the first prover may know the plan without a budget."""
     matroid, tol = options.matroid, options.tol
     limits = limits_of(matroid, problem.shape)
     start = options.start
@@ -56,11 +56,9 @@ def solve_checked(problem: Problem, options: Options, give: Any, full: Outcome |
         )
         if options.polish and outcome.status is not Status.STOPPED:
             outcome = _polish(problem, matroid, limits, outcome, tol, options.callback)
-    prover = Prover(problem, limits, tol)
+    prover = Prover(problem, limits, tol, first)
     if options.compiled and outcome.status is Status.OPTIMAL and tol <= EXACT:
-        full = outcome
-    if full is not None:
-        prover.full = full
+        prover.full = outcome
     result = assemble(outcome, prover, give)
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
         result = _close_gap(result, outcome, prover, options)

@@ -54,16 +54,24 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool 
            [0.   , 0.444]])
     """
     x, y = points(x, y)
-    _checks.choice("metric", metric, METRICS)
+    require_metric(metric)
     matrix = _entries.lazy_block(lazy_cost(x, y, metric), 0, len(x))
     largest = matrix.max()
     return matrix / largest if normalize and largest > 0.0 else matrix
 
 
+def require_metric(metric: Any) -> None:
+    """See that it is one of ours."""
+    if not isinstance(metric, str) or metric not in METRICS:
+        known = ", ".join(map(repr, METRICS))
+        raise ValueError(f"metric must be one of {known}, got {metric!r}: for others, give costs to solve")
+
+
 def points(x: Any, y: Any) -> tuple[Floats, Floats]:
     """Two checked point sets of the same dimension."""
     _checks.require_order("the columns of X and Y", _checks.labels(x, "columns"), _checks.labels(y, "columns"))
-    x, y = _checks.real_array("X", x, ndim=2), _checks.real_array("Y", y, ndim=2)
+    cure = "one row a point; reshape(-1, 1) if they lie on a line"
+    x, y = (_checks.real_array(name, each, ndim=2, cure=cure) for name, each in (("X", x), ("Y", y)))
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"X and Y must have the same number of features, got {x.shape[1]} and {y.shape[1]}")
     return x, y

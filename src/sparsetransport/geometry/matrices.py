@@ -37,7 +37,7 @@ class Cost:
 
         Proofs and plans of smaller budgets come later, when the array may hold something else.
         """
-        array = _checks.real_array("C", matrix, ndim=2, infinite=True)
+        array = _checks.real_array("C", matrix, ndim=2, infinite=True, cure="costs come first, then a and b")
         theirs = array is matrix or not array.flags.owndata
         return cls.of_matrix(array.copy() if theirs and array.nbytes <= COPIED_UP_TO else array)
 
@@ -242,7 +242,7 @@ def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, l
         return value
     if isinstance(value, int | float) or value is None:
         raise TypeError(f"{name} must be a kernel, its name or a Gram matrix, got {value!r}")
-    if not isinstance(value, str | Delta | _Radial):
+    if not isinstance(value, str | type | Delta | _Radial):
         return Gram.dense(name, value, size)
     kernel = as_kernel(name, value)
     if isinstance(kernel, Delta):

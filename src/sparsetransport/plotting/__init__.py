@@ -8,7 +8,7 @@ from ._common import BLACK, BLUE, GREY, ORANGE, require_matplotlib
 from .links import label_points, plot_edges
 from .marginals import plot_marginals
 from .matrices import plot_alignment, plot_plan
-from .paths import plot_path
+from .paths import plot_path, plot_sweep
 
 __all__ = [
     "BLACK",
@@ -21,5 +21,6 @@ __all__ = [
     "plot_marginals",
     "plot_path",
     "plot_plan",
+    "plot_sweep",
     "require_matplotlib",
 ]

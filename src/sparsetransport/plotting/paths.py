@@ -1,5 +1,6 @@
 """How a plan came about: the objective and its bounds along the path."""
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,29 +59,101 @@ def plot_path(
     entries = np.unique(path.entries)
     lowest = np.minimum.accumulate([path.objective[path.entries == count].min() for count in entries])
     count = len(result._parts.mass)
-    logarithmic = min(lowest.min(), result.value) > 0.0 and lowest.max() > 20.0 * lowest.min()
-    ax = axes_or_new(ax)
-    from matplotlib.ticker import LogFormatter, MaxNLocator
-
-    ax.plot(entries, lowest, color=color, linewidth=1.8, label="objective")
+    plans = []
     if bounds > 0:
         sizes = np.unique(np.linspace(count, 0, bounds, endpoint=False).round().astype(int))
         plans = [path.plan_at(int(size)) for size in sizes if 0 < size < count] + [result]
-        used, proved = [len(plan._parts.mass) for plan in plans], [plan.certify().lower_bound for plan in plans]
-        ax.plot(used, proved, "--.", color=BLACK, linewidth=1.2, markersize=4, label="lower bound")
-        between = (entries >= used[0]) & (entries <= used[-1])
-        below = np.interp(entries[between], used, proved)
-        ax.fill_between(entries[between], below, lowest[between], color="0.87", linewidth=0, label="gap", zorder=1)
-    elif result._proofs:
+    ax = axes_or_new(ax)
+    is_log = _draw(ax, entries, lowest, plans, knee=knee, color=color)
+    if not plans and result._proofs:
         ax.axhline(result.lower_bound, color=BLACK, linestyle="--", linewidth=1.2, label="lower bound")
-    bend = _knee(entries, np.log(lowest) if logarithmic else lowest) if knee else None
+    ax.plot(count, result.value, "o", color=color, markersize=7, label="this plan")
+    return _finish(ax, is_log)
+
+
+def plot_sweep(
+    results: Iterable[Result], *, ax: "Axes | None" = None, bounds: bool = True, knee: bool = True, color: str = BLUE
+) -> "Axes":
+    """Draw the objective of several plans and its lower bound against their numbers of entries.
+
+    Each plan is as good as its solve made it, unlike those of `plot_path`, which are met on the way to one plan.
+
+    Parameters
+    ----------
+    results : list of Result
+        What `solve_sweep` gave back, or ``tried.values()`` of what `solve_fewest` did.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+    bounds : bool
+        Prove the tight lower bound of each plan, and draw those and the gap.
+    knee : bool
+        Mark where the line bends most, as `plot_path` does.
+    color : str
+        The colour of the line.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> import numpy as np, sparsetransport as st
+    >>> from sparsetransport.plotting import plot_sweep
+    >>> problem = st.Problem.from_matrices(np.arange(20.0).reshape(4, 5) % 7)
+    >>> ax = plot_sweep(st.solve_sweep(problem, [2, 4, 6, 8]))
+    >>> ax.get_ylabel()
+    'objective'
+    """
+    plans = list(results)
+    for plan in plans:
+        if not isinstance(plan, Result):
+            raise TypeError(f"results must be a list of Results, got one of {type(plan).__name__}")
+    if not plans:
+        raise ValueError("results must have a plan to draw, got none")
+    best = {len(plan._parts.mass): plan for plan in sorted(plans, key=lambda plan: -plan.value)}
+    plans = [best[count] for count in sorted(best)]
+    entries, values = np.array(sorted(best)), np.array([plan.value for plan in plans])
+    ax = axes_or_new(ax)
+    is_log = _draw(ax, entries, values, plans if bounds else [], knee=knee, color=color)
+    ax.lines[0].set_marker("o")
+    ax.lines[0].set_markersize(5)
+    return _finish(ax, is_log)
+
+
+def _draw(ax: "Axes", entries: Ints, values: Floats, plans: Sequence[Result], *, knee: bool, color: str) -> bool:
+    """The objective, the tight bounds of some plans, the gap between and the knee; is a logarithmic axis in place?"""
+    is_log = bool(values.min() > 0.0 and values.max() > 20.0 * values.min())
+    ax.plot(entries, values, color=color, linewidth=1.8, label="objective")
+    if plans:
+        used = np.array([len(plan._parts.mass) for plan in plans])
+        proved = np.array([plan.certify().lower_bound for plan in plans])
+        ax.plot(used, proved, "--.", color=BLACK, linewidth=1.2, markersize=4, label="lower bound")
+        between = np.unique([*entries[(entries >= used[0]) & (entries <= used[-1])], *used])
+        above, below = (_between(between, x, y, is_log) for x, y in ((entries, values), (used, proved)))
+        ax.fill_between(between, below, above, color="0.87", linewidth=0, label="gap", zorder=1)
+    bend = _knee(entries, np.log(values) if is_log else values) if knee else None
     if bend is not None:
         at = f"knee: {_count(int(entries[bend]), 'entry', 'entries')}"
         ax.plot(
-            entries[bend], lowest[bend], "D", color="white", markeredgecolor=BLACK, markersize=6, label=at, zorder=3
+            entries[bend], values[bend], "D", color="white", markeredgecolor=BLACK, markersize=6, label=at, zorder=3
         )
-    ax.plot(count, result.value, "o", color=color, markersize=7, label="this plan")
-    if logarithmic:
+    return is_log
+
+
+def _between(places: Ints, x: Ints, y: Floats, is_log: bool) -> Floats:
+    """Heights of a line where it is drawn straight between its points."""
+    if is_log and y.min() > 0.0:
+        return np.exp(np.interp(places, x, np.log(y)))
+    return np.interp(places, x, y)
+
+
+def _finish(ax: "Axes", is_log: bool) -> "Axes":
+    """Scales, labels and the legend."""
+    from matplotlib.ticker import LogFormatter, MaxNLocator
+
+    if is_log:
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))
