@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import sparsetransport as st
 from sparsetransport import cli
-from sparsetransport.cli import console, reading
+from sparsetransport.cli import reading
 
 COMMAND = [sys.executable, "-c", "from sparsetransport.cli import main; main()"]
 RNG = np.random.default_rng(5)
@@ -324,19 +324,6 @@ def test_the_tight_bound_is_not_below_the_cheap_one(files):
     result = st.solve_sample(X, Y, budget=5, reg=1.0)
     assert bounds == pytest.approx([result.lower_bound, result.certify().lower_bound], rel=1e-9)
     assert bounds[1] > bounds[0]
-
-
-@pytest.mark.parametrize(
-    ("gap", "relative", "text"),
-    [
-        (262.4, 1.0, "262 (100.00 % of the objective)"),
-        (26240.0, 0.31234, "26200 (31.23 % of the objective)"),
-        (1.5e-9, 2e-9, "1.5e-09 (below 0.01 % of the objective)"),
-        (0.0, 0.0, "0 (0.00 % of the objective)"),
-    ],
-)
-def test_a_gap_is_written_for_people(gap, relative, text):
-    assert f"{console.figure(gap)} ({console.share(relative)} of the objective)" == text
 
 
 def test_the_gap_of_the_summary_has_no_exponent(files):

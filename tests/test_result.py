@@ -10,6 +10,7 @@ from strategies import instances
 
 import sparsetransport as st
 from sparsetransport import prover
+from sparsetransport.result import _figure, _share
 
 METHODS = ["omp", "stochastic", "residual", "greedy", "residual-greedy"]
 BUDGETS = [9, st.PerColumn(1), st.PerRow(2), st.PerRow(1) & st.PerColumn(2)]
@@ -297,3 +298,31 @@ def test_links_are_the_pairs_of_the_plan():
     assert result.links.tolist() == [list(pair) for pair in zip(result.rows, result.cols, strict=True)]
     again = st.solve(np.random.default_rng(0).random((5, 4)), budget=4, start=result.links)
     assert again.value <= result.value * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("gap", "relative", "text"),
+    [
+        (262.4, 1.0, "262 (100.00 % of the objective)"),
+        (26240.0, 0.31234, "26200 (31.23 % of the objective)"),
+        (1.5e-9, 2e-9, "1.5e-09 (below 0.01 % of the objective)"),
+        (0.0, 0.0, "0 (0.00 % of the objective)"),
+    ],
+)
+def test_a_gap_is_written_for_people(gap, relative, text):
+    assert f"{_figure(gap)} ({_share(relative)} of the objective)" == text
+
+
+def test_a_summary_says_what_a_result_knows():
+    """One line a number, whatever kind of arrays; totals that differ are both told."""
+    C, a, b = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0]]), [1.0, 0.0], [0.5, 0.5, 1.0]
+    res = st.solve(C, a, b, budget=1, unbalanced=(2.0, 3.0))
+    lines = dict(line.split(": ", 1) for line in res.summary().splitlines())
+    assert lines["entries"] == "1 of 2 x 3"
+    assert float(lines["objective"]) == pytest.approx(res.value, rel=1e-5)
+    assert float(lines["lower bound"]) == pytest.approx(res.lower_bound, rel=1e-5)
+    assert lines["mass moved"] == f"{res.mass[0]:.6g} of 1 to send and 2 to receive"
+    assert lines["weight of marginals"] == "2 and 3"
+    assert lines["sent off the mark"] == f"{100 * res.marginal_errors[0]:.1f} % of the mass"
+    assert lines["without a link"] == "0 of 2 rows and 2 of 3 columns"  # a row that wants nothing misses nothing
+    assert lines["status"] == str(res.status)

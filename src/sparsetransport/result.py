@@ -1,5 +1,6 @@
 """What a solve gives back: the plan, its value, how it came about and how good it must be."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -211,6 +212,27 @@ class Result(Gap):
         off = f"{errors[0]:.0%} and {errors[1]:.0%} of the mass off the mark, " * (max(errors) >= 0.01)
         return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {off}{self.status})"
 
+    def summary(self) -> str:
+        """What the plan is worth, a line for every number, in words; the cheap bound is proved if none is known.
+
+        Examples
+        --------
+        >>> import sparsetransport as st
+        >>> print(st.solve([[0.0, 2.0], [2.0, 1.0]], budget=1, unbalanced=10.0, reg=0.1).summary())
+        entries: 1 of 2 x 2
+        objective: 5.01247
+        lower bound: 5
+        gap: 0.0125 (0.25 % of the objective)
+        mass moved: 0.498753 of 1
+        cost of transport: 0
+        weight of marginals: 10
+        sent off the mark: 50.1 % of the mass
+        received off the mark: 50.1 % of the mass
+        without a link: 1 of 2 rows and 1 of 2 columns
+        status: the budget is used up
+        """
+        return "\n".join(f"{name}: {text}" for name, text in summary_lines(self, bound=True).items())
+
     @property
     def rows(self) -> Any:
         """The row of every entry of the plan."""
@@ -334,3 +356,42 @@ class Result(Gap):
         if True not in self._proofs:
             self._proofs[True] = self._prove(True)
         return self._proofs[True]
+
+
+def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
+    """What a plan is worth, each number with its name."""
+    parts = result._parts
+    (m, n), missed = parts.shape, result.marginal_errors
+    empty = [
+        int(((each > 0.0) & (sums == 0.0)).sum()) for each, sums in zip(parts.wanted, parts.marginals, strict=True)
+    ]
+    lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
+    if bound:
+        lines["lower bound"] = f"{result.lower_bound:.6g}"
+        lines["gap"] = f"{_figure(result.gap)} ({_share(result.relative_gap)} of the objective)"
+    return lines | {
+        "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
+        "cost of transport": f"{result.value_linear:.6g}",
+        "weight of marginals": " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"])),
+        "sent off the mark": f"{100.0 * missed[0]:.1f} % of the mass",
+        "received off the mark": f"{100.0 * missed[1]:.1f} % of the mass",
+        "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
+        "status": str(result.status),
+    }
+
+
+def _moved(moved: float, to_send: float, to_receive: float) -> str:
+    """How much of what there is; the two totals are one, where they differ by less than the digits that are shown."""
+    text = f"{moved:.6g} of {to_send:.6g}"
+    same = math.isclose(to_send, to_receive, rel_tol=1e-6)
+    return text if same else f"{text} to send and {to_receive:.6g} to receive"
+
+
+def _figure(number: float) -> str:
+    """A number to three digits, without an exponent where it is of a usual size."""
+    return f"{float(f'{number:.3g}'):.9g}"
+
+
+def _share(part: float) -> str:
+    """A share in per cent."""
+    return "below 0.01 %" if 0.0 < part < 1e-4 else f"{100.0 * part:.2f} %"

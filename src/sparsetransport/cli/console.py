@@ -164,13 +164,3 @@ def _folder(folder: Path) -> Iterator[None]:
 def duration(seconds: float) -> str:
     """Seconds in words."""
     return f"{seconds:.1f} s" if seconds >= 1.0 else f"{1000.0 * seconds:.0f} ms"
-
-
-def figure(number: float) -> str:
-    """A number to three digits, without an exponent where it is of a usual size."""
-    return f"{float(f'{number:.3g}'):.9g}"
-
-
-def share(part: float) -> str:
-    """A share in per cent."""
-    return "below 0.01 %" if 0.0 < part < 1e-4 else f"{100.0 * part:.2f} %"

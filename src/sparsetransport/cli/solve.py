@@ -1,7 +1,6 @@
 """``sparsetransport solve``."""
 
 import functools
-import math
 import operator
 import sys
 import time
@@ -22,14 +21,13 @@ from ..api import solve_problem
 from ..fewest import Fewest, solve_fewest
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
-from ..geometry.matrices import Gram
 from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..options import METHODS, SolveOptions
 from ..outer.loop import Callback, Step
 from ..problem import Problem, weights_of
-from ..result import Result
+from ..result import Result, summary_lines
 from . import writing
-from .console import Debug, duration, errors, figure, in_background, plain_errors, share
+from .console import Debug, duration, errors, in_background, plain_errors
 from .inputs import Inputs, build, read_inputs
 from .outputs import Output, output, picture
 from .picture import draw
@@ -359,27 +357,17 @@ def _enough(found: Fewest | None, settings: Settings) -> dict[str, Any]:
 
 def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) -> None:
     """A line for every number."""
-    m, n = problem.shape
-    sides = zip((problem.a, problem.b), result.marginals, strict=True)
-    empty = [int(((wanted > 0.0) & (sums == 0.0)).sum()) for wanted, sums in sides]
-    weights = " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"]))
-    lines = {"entries": f"{len(result.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
-    if details["lower_bound"] is not None:
-        lines["lower bound"] = f"{details['lower_bound']:.6g}"
-        lines["gap"] = f"{figure(details['gap'])} ({share(details['relative_gap'])} of the objective)"
+    rest = summary_lines(result, bound=details["lower_bound"] is not None)
+    first = "entries", "objective", "lower bound", "gap"
+    lines: dict[str, str] = {name: rest.pop(name) for name in first if name in rest}
     if "within" in details:
         lines["without a budget"] = f"{details['links_without_budget']} entries, {details['value_without_budget']:.6g}"
         lines["target"] = _target(details)
-    lines |= {
-        "mass moved": _moved(details["moved"], details["to_send"], details["to_receive"]),
-        "cost of transport": f"{result.value_linear:.6g}",
-        "weight of marginals": weights,
-        "sent off the mark": _off(details["marginal_error_a"], problem.gram_a),
-        "received off the mark": _off(details["marginal_error_b"], problem.gram_b),
-        "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
-        "status": str(result.status),
-        "time": _took(details),
-    }
+    lines |= rest | {"time": _took(details)}
+    sides = ("sent off the mark", "received off the mark"), result.marginal_errors, (problem.gram_a, problem.gram_b)
+    for name, error, gram in zip(*sides, strict=True):
+        if error >= _MUCH and not gram.is_delta:
+            lines[name] += " (with --kernel delta every point counts for itself)"
     console = Console()
     if not console.is_terminal:
         for name, text in lines.items():
@@ -396,19 +384,6 @@ def _target(details: dict[str, Any]) -> str:
     least = details["links_at_least"]
     known = "--bound tight proves how many entries it takes" if least is None else f"needs {least} entries at least"
     return f"{details['target']:.6g} ({known})"
-
-
-def _moved(moved: float, to_send: float, to_receive: float) -> str:
-    """How much of what there is; the two totals are one, where they differ by less than the digits that are shown."""
-    text = f"{moved:.6g} of {to_send:.6g}"
-    same = math.isclose(to_send, to_receive, rel_tol=1e-6)
-    return text if same else f"{text} to send and {to_receive:.6g} to receive"
-
-
-def _off(error: float, gram: Gram) -> str:
-    """What is off the mark on one side, and how to make it less."""
-    hint = "" if gram.is_delta or error < _MUCH else " (with --kernel delta every point counts for itself)"
-    return f"{100.0 * error:.1f} % of the mass{hint}"
 
 
 def _took(details: dict[str, Any]) -> str:
