@@ -82,7 +82,7 @@ def test_a_budget_that_a_number_makes():
     assert len(found.result.mass) <= found.budget
     plain = st.solve_fewest(problem, 0.1)
     assert found.at_least >= plain.at_least
-    with pytest.raises(ValueError, match="with 3 links the objective is"):
+    with pytest.raises(ValueError, match="allows has 3 links and an objective of"):
         st.solve_fewest(problem, 0.1, budget=lambda k: st.Uniform(min(k, 3)))
 
 
@@ -93,6 +93,8 @@ def test_numbers_may_stand_for_anything():
     halved = st.solve_fewest(problem, 0.1, budget=lambda k: max(1, k // 2))
     assert halved.budget == 2 * plain.budget
     assert halved.result.value == pytest.approx(plain.result.value)
+    steps = st.Problem.from_matrices(1.0 - np.eye(6), unbalanced=10.0)
+    assert [st.solve_fewest(steps, 0.05, budget=lambda k, s=s: max(1, k // s)).budget for s in (4, 5)] == [24, 30]
 
 
 @pytest.mark.filterwarnings("error")
@@ -133,6 +135,10 @@ def test_a_callback_ends_the_search():
     own = st.solve_fewest(problem, 0.05, budget=lambda k: st.PerRow(3) & st.Uniform(k), callback=lambda step: True)
     assert own.stopped
     assert own.result.status is st.Status.STOPPED
+    calls.clear()
+    best = st.solve_fewest(problem, 0.05, budget=lambda k: st.PerRow(3) & k, callback=stop)
+    assert best.stopped
+    assert best.result.value == min(result.value for result in best.tried.values())
 
 
 def test_nothing_may_be_enough():

@@ -186,8 +186,26 @@ def test_a_sweep_shows_every_plan_and_its_bound(axes):
     assert lines["lower bound"].tolist() == [[len(plan.mass), plan.certify().lower_bound] for plan in found]
     corners = axes.collections[0].get_paths()[0].vertices
     assert {2.0, 5.0, 8.0, 11.0} == set(corners[:, 0])
-    plain = plot_sweep(found, ax=axes.figure.add_subplot(), bounds=False, knee=False)
-    assert [line.get_label() for line in plain.lines] == ["objective"]
+    other = axes.figure.add_subplot()
+    (mine,) = other.plot([2, 11], [0.0, 1.0])
+    plot_sweep(found[:1], ax=other, bounds=False, knee=False)
+    assert [line.get_label() for line in other.lines[1:]] == ["objective"]
+    assert [line.get_marker() for line in other.lines] == ["None", "o"]
+    assert mine.get_label().startswith("_")
+
+
+@pytest.mark.parametrize("given", [None, "one", ["no result"]])
+def test_a_sweep_is_a_list_of_results(given, result):
+    with pytest.raises(TypeError, match="results must be a list of Results"):
+        plot_sweep(result if given == "one" else given)
+
+
+def test_a_bound_that_is_zero_but_for_rounding_does_not_stretch_the_axis(axes):
+    masses = 0.5 ** np.arange(12.0)
+    problem = st.Problem.from_points(X, X, masses, masses, kernels="delta", unbalanced=10.0)
+    found = st.solve_sweep(problem, range(1, 12))
+    assert plot_sweep(found, ax=axes).get_yscale() == "log"
+    assert axes.get_ylim()[0] >= 1e-3 * found[-1].value
 
 
 def test_marginals_are_those_of_the_plan_and_those_asked_for(axes):

@@ -37,6 +37,14 @@ def test_any_budgets_with_any_options():
     assert found[2].value == pytest.approx(st.solve_problem(problem).value)
 
 
+@pytest.mark.parametrize("budgets", [[24, st.PerRow(1) & st.PerColumn(3)], [40, 30, 20]], ids=str)
+def test_a_plan_that_does_not_fit_does_no_harm(budgets):
+    """Budgets that do not allow what those before them did are as good as alone."""
+    problem = problem_of(0, 26, 22, kernels="delta")
+    for budget, result in zip(budgets, st.solve_sweep(problem, budgets), strict=True):
+        assert result.value <= st.solve_problem(problem, budget=budget).value * (1.0 + 1e-12)
+
+
 def test_the_plan_without_a_budget_is_solved_once(monkeypatch):
     """Proofs of all budgets need it, and the last plan is not it."""
     solved = []
@@ -60,6 +68,7 @@ def test_a_callback_ends_it():
         ((problem_of(0), "many"), {}, TypeError, "budget must be a positive int.*got 'm'"),
         ((problem_of(0), [5, 0]), {}, ValueError, "budget must be a positive int, got 0"),
         ((problem_of(0), [5]), {"method": "best"}, ValueError, "method"),
+        ((problem_of(0), [5]), {"budget": 3}, TypeError, "takes budgets"),
     ],
 )
 def test_bad_input(arguments, options, error, message):

@@ -1,6 +1,6 @@
 """How many links are enough: `solve_fewest`, the budget turned round."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Unpack
@@ -12,12 +12,12 @@ from .api import solve_support
 from .assemble import assemble
 from .inner.solvers import EXACT
 from .matroids import PerColumn, PerRow, Uniform, as_matroid, no_limits
-from .options import Budget, Options, SolveOptions, as_start
+from .options import Budget, Options, SolveOptions
 from .outer.run import run
 from .problem import Problem, require_problem
 from .prover import Prover
 from .result import Result, Status
-from .search import solve_checked
+from .search import solve_after
 
 _KINDS = Uniform, PerRow, PerColumn  # a number large enough has room for any plan
 _NOTHING = 1e-12  # of the empty plan's objective: rounding
@@ -130,37 +130,28 @@ def solve_fewest(
     if problem.constant <= target:
         nothing = replace(solve_support(problem, []), status=Status.BUDGET_USED)
         return Fewest(nothing, optimum, target, 0, {}, False, bare)
-    most, enough = problem.shape[0] * problem.shape[1], _needed(optimum, budget)
-    tried = {enough: optimum} if budget in _KINDS else {}
-    reached = enough if tried else most + 1
-    missed, stopped = 0, False
+    most = problem.shape[0] * problem.shape[1]
+    tried = {_needed(optimum, budget): optimum} if budget in _KINDS else {}
+    missed, reached, stopped = 0, max(tried, default=most + 1), False
     while reached - missed > 1 and not stopped:
         probe = min(max(1, 2 * missed), (missed + reached) // 2)
-        plan = solved(probe)
-        stopped = plan.status is Status.STOPPED
-        if missed and not stopped and tried[missed].value < plan.value:  # more links can do what fewer did
-            plan = solved(probe, tried[missed])
-            stopped = plan.status is Status.STOPPED
-        tried[probe] = plan
+        plan = tried[probe] = solved(probe, [tried[missed]] if missed else [])
         if plan.value <= target:
             reached, needed = probe, _needed(plan, budget)
-            if needed < probe and not stopped:  # it has room to spare
-                plan = solved(needed, plan)
-                stopped = plan.status is Status.STOPPED
+            if needed < probe and plan.status is not Status.STOPPED:  # it has room to spare
+                plan = solved(needed, [plan])
                 if plan.value <= target:
                     tried[needed], reached = plan, needed
-            missed = max((k for k in tried if k < reached), default=0)
-        elif probe > enough and plan.value >= tried[missed].value:
-            break  # a function of the user's own has no room for more
-        else:
-            missed = probe
-    if reached > most and not stopped:
-        best = tried[max(tried)]
-        raise ValueError(
-            f"no plan that the budget allows comes within {within:g} of the optimum without one: with "
-            f"{len(best.mass)} links the objective is {best.value:.6g} for {optimum.value:.6g}"
-        )
-    reached = min(reached, max(tried))
+        missed = max((k for k in tried if k < reached), default=0)
+        stopped = plan.status is Status.STOPPED
+    if reached not in tried:
+        reached = min(tried, key=lambda number: tried[number].value)
+        best = tried[reached]
+        if not stopped:
+            raise ValueError(
+                f"no plan is found within {within:g} of the optimum without a budget: the best one that the budget "
+                f"allows has {len(best.mass)} links and an objective of {best.value:.6g} for {optimum.value:.6g}"
+            )
     return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), stopped, bare)
 
 
@@ -177,9 +168,7 @@ def _solved(
     options: Options,
     first: Prover,
     number: int,
-    start: Result | None = None,
+    earlier: Sequence[Result] = (),
 ) -> Result:
     options = options._replace(matroid=as_matroid(budget(number)))
-    if start is not None:
-        options = options._replace(start=as_start(start))
-    return solve_checked(problem, options, _checks.as_numpy, first)
+    return solve_after(problem, options, _checks.as_numpy, first, earlier)

@@ -135,7 +135,9 @@ class Problem:
         if isinstance(C, Problem):
             raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
         if getattr(a, "ndim", 1) == 2:
-            raise ValueError(f"a must have 1 dimension, got shape {tuple(a.shape)}: for points, call solve_sample")
+            raise ValueError(
+                f"a must have 1 dimension, got shape {tuple(a.shape)}: one mass a point; for points, solve_sample"
+            )
         _checks.require_order("the rows of C and a", _checks.labels(C, "index"), _checks.labels(a, "index"))
         _checks.require_order("the columns of C and b", _checks.labels(C, "columns"), _checks.labels(b, "index"))
         return cls(Cost.dense(C), a, b, *sides_of(kernels, Delta()), unbalanced, reg)

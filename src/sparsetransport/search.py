@@ -1,6 +1,6 @@
 """The search for a plan: the loop that the options ask for, its polish, and other starts while a gap is open."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ from . import _checks, certificate
 from .assemble import assemble
 from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, Matroid, Pair, counts, limits_of, pairs_of
-from .options import Options
+from .options import Options, as_start
 from .outer.engine import Engine
 from .outer.exchange import exchange
 from .outer.loop import Callback, Outcome, maximise
@@ -63,6 +63,18 @@ def solve_checked(problem: Problem, options: Options, give: Any, first: Prover |
     if options.gap_tol is not None and outcome.status is not Status.STOPPED:
         result = _close_gap(result, outcome, prover, options)
     return result
+
+
+def solve_after(problem: Problem, options: Options, give: Any, first: Prover, earlier: Iterable[Result]) -> Result:
+    """Solve, and where a plan of a smaller budget is better, once more from it; the better one of the two."""
+    result = solve_checked(problem, options, give, first)
+    best = min(earlier, key=lambda one: one.value, default=result)
+    if best.value >= result.value or result.status is Status.STOPPED:
+        return result
+    again = solve_checked(problem, options._replace(start=as_start(best)), give, first)
+    if again.value < result.value or again.status is not Status.STOPPED:
+        return min(result, again, key=lambda one: one.value)
+    return replace(result, status=Status.STOPPED)
 
 
 def _polish(
@@ -133,7 +145,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
 def _other_plans(prover: Prover, options: Options, plan: Outcome, proof: Certificate) -> Iterator[Outcome]:
     """Plans from this one and from other starts, as good as exchanges make them."""
     if options.counting:
-        for engine in _other_starts(prover, options, plan, proof):
+        for engine in _other_starts(prover, options.callback, plan, proof):
             engine.grow()
             engine.polish(thorough=True)
             yield engine.outcome()
@@ -143,19 +155,16 @@ def _other_plans(prover: Prover, options: Options, plan: Outcome, proof: Certifi
         yield begun if begun.status is Status.STOPPED else exchange(problem, matroid, begun, tol, told)
 
 
-def _other_starts(prover: Prover, options: Options, plan: Outcome, proof: Certificate) -> Iterator[Engine]:
+def _other_starts(prover: Prover, callback: Callback | None, plan: Outcome, proof: Certificate) -> Iterator[Engine]:
     """Where else to begin.
 
-    The plan itself; what the user began with; what the dual asks for, or where there is no ``reg`` the plan with some;
-    the plan without a budget, built or cut down; random pairs.
+    The plan itself; what the dual asks for, or where there is no ``reg`` the plan with some; the plan without a budget,
+    built or cut down; random pairs.
     """
     (m, n), rng, effort = prover.problem.shape, np.random.default_rng(0), 0.0
-    begin = partial(Engine, prover.problem, prover.limits, tol=prover.tol, callback=options.callback)
+    begin = partial(Engine, prover.problem, prover.limits, tol=prover.tol, callback=callback)
     engine = begin()
     engine.seed(pairs_of(plan.rows, plan.cols), plan.mass)
-    yield engine
-    engine = begin()
-    engine.seed(options.start.pairs, options.start.mass)
     yield engine
     if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
         engine = begin()
@@ -163,9 +172,10 @@ def _other_starts(prover: Prover, options: Options, plan: Outcome, proof: Certif
         rows, cols, mass = certificate.suggested(prover.problem, prover.limits, *potentials)
         engine.seed(pairs_of(rows, cols), mass)
         yield engine
-    if prover.problem.reg == 0.0 and plan.mass.size:
+    square = float(plan.mass @ plan.mass)
+    if prover.problem.reg == 0.0 and 0.0 < square < np.inf and abs(proof.value) < np.inf:
         engine = begin()
-        smooth = replace(prover.problem, reg=2.0 * _SMOOTH * abs(proof.value) / float(plan.mass @ plan.mass))
+        smooth = replace(prover.problem, reg=2.0 * _SMOOTH * abs(proof.value) / square)
         spread = run(smooth, prover.limits, [], prover.tol, polish=True)
         engine.seed(pairs_of(spread.rows, spread.cols), spread.mass)
         yield engine

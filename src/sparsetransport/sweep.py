@@ -6,18 +6,19 @@ from typing import Unpack
 from . import _checks
 from .inner.solvers import EXACT
 from .matroids import no_limits
-from .options import Budget, Options, SolveOptions, as_start
+from .options import Budget, Options, SolveOptions
 from .problem import Problem, require_problem
 from .prover import Prover
 from .result import Result, Status
-from .search import solve_checked
+from .search import solve_after
 
 
 def solve_sweep(problem: Problem, budgets: Iterable[Budget], **options: Unpack[SolveOptions]) -> list[Result]:
     """Solve a problem with one budget after another.
 
-    Each is solved by itself; where a smaller one came out better, its plan is where a second solve begins, so that the
-    objective does not rise with the links. The plan without a budget, which proofs need, is solved once for all.
+    Each is solved by itself; where a smaller one came out better, its plan is where a second solve begins, and the
+    better plan stays, so that the objective does not rise from a budget to one that allows more. The plan without a
+    budget, which proofs need, is solved once for all.
 
     Parameters
     ----------
@@ -48,15 +49,13 @@ def solve_sweep(problem: Problem, budgets: Iterable[Budget], **options: Unpack[S
     require_problem(problem)
     if not hasattr(budgets, "__iter__"):
         raise TypeError(f"budgets must be a list of budgets, got {budgets!r}")
+    if "budget" in options:
+        raise TypeError("solve_sweep takes budgets, a list, and no budget")
     checked = [Options.checked(budget=budget, **options) for budget in budgets]
     first = Prover(problem, no_limits(problem.shape), EXACT)
     found: list[Result] = []
     for each in checked:
-        result = solve_checked(problem, each, _checks.as_numpy, first)
-        best = min(found, key=lambda one: one.value, default=result)
-        if best.value < result.value and result.status is not Status.STOPPED:
-            result = solve_checked(problem, each._replace(start=as_start(best)), _checks.as_numpy, first)
-        found.append(result)
-        if result.status is Status.STOPPED:
+        found.append(solve_after(problem, each, _checks.as_numpy, first, found))
+        if found[-1].status is Status.STOPPED:
             break
     return found

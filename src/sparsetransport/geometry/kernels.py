@@ -127,7 +127,7 @@ def as_kernel(name: str, value: Any) -> Kernel:
     """A kernel object from an object, a kernel's name, or a bandwidth rule (then RBF)."""
     if isinstance(value, Delta | _Radial):
         return value
-    if isinstance(value, type):
+    if isinstance(value, type) and issubclass(value, Delta | _Radial):
         raise TypeError(f"{name} must be a kernel, got the class {value.__name__}: make one with {value.__name__}()")
     if isinstance(value, str) and value in _RULES:
         return RBF(value)

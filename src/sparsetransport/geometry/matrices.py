@@ -37,7 +37,15 @@ class Cost:
 
         Proofs and plans of smaller budgets come later, when the array may hold something else.
         """
-        array = _checks.real_array("C", matrix, ndim=2, infinite=True, cure="costs come first, then a and b")
+        array = _checks.real_array(
+            "C",
+            matrix,
+            ndim=2,
+            infinite=True,
+            cure="many problems go to solve_batch"
+            if getattr(matrix, "ndim", 1) > 2
+            else "costs come first, then a and b",
+        )
         theirs = array is matrix or not array.flags.owndata
         return cls.of_matrix(array.copy() if theirs and array.nbytes <= COPIED_UP_TO else array)
 

@@ -64,11 +64,11 @@ def plot_path(
         sizes = np.unique(np.linspace(count, 0, bounds, endpoint=False).round().astype(int))
         plans = [path.plan_at(int(size)) for size in sizes if 0 < size < count] + [result]
     ax = axes_or_new(ax)
-    is_log = _draw(ax, entries, lowest, plans, knee=knee, color=color)
+    floor = _draw(ax, entries, lowest, plans, knee=knee, color=color)
     if not plans and result._proofs:
         ax.axhline(result.lower_bound, color=BLACK, linestyle="--", linewidth=1.2, label="lower bound")
     ax.plot(count, result.value, "o", color=color, markersize=7, label="this plan")
-    return _finish(ax, is_log)
+    return _finish(ax, floor)
 
 
 def plot_sweep(
@@ -106,6 +106,8 @@ def plot_sweep(
     >>> ax.get_ylabel()
     'objective'
     """
+    if isinstance(results, Result) or not hasattr(results, "__iter__"):
+        raise TypeError(f"results must be a list of Results, got {results!r}")
     plans = list(results)
     for plan in plans:
         if not isinstance(plan, Result):
@@ -116,16 +118,28 @@ def plot_sweep(
     plans = [best[count] for count in sorted(best)]
     entries, values = np.array(sorted(best)), np.array([plan.value for plan in plans])
     ax = axes_or_new(ax)
-    is_log = _draw(ax, entries, values, plans if bounds else [], knee=knee, color=color)
-    ax.lines[0].set_marker("o")
-    ax.lines[0].set_markersize(5)
-    return _finish(ax, is_log)
+    floor = _draw(ax, entries, values, plans if bounds else [], knee=knee, color=color, marker="o")
+    if len(entries) == 1:
+        ax.set_xlim(entries[0] - 1, entries[0] + 1)
+    return _finish(ax, floor)
 
 
-def _draw(ax: "Axes", entries: Ints, values: Floats, plans: Sequence[Result], *, knee: bool, color: str) -> bool:
-    """The objective, the tight bounds of some plans, the gap between and the knee; is a logarithmic axis in place?"""
+def _draw(
+    ax: "Axes",
+    entries: Ints,
+    values: Floats,
+    plans: Sequence[Result],
+    *,
+    knee: bool,
+    color: str,
+    marker: str | None = None,
+) -> float:
+    """The objective, the tight bounds of some plans, the gap between and the knee.
+
+    Where the axis should be logarithmic, what is not worth seeing on it: bounds that are zero but for rounding. Else 0.
+    """
     is_log = bool(values.min() > 0.0 and values.max() > 20.0 * values.min())
-    ax.plot(entries, values, color=color, linewidth=1.8, label="objective")
+    ax.plot(entries, values, color=color, linewidth=1.8, marker=marker, markersize=5, label="objective")
     if plans:
         used = np.array([len(plan._parts.mass) for plan in plans])
         proved = np.array([plan.certify().lower_bound for plan in plans])
@@ -139,7 +153,7 @@ def _draw(ax: "Axes", entries: Ints, values: Floats, plans: Sequence[Result], *,
         ax.plot(
             entries[bend], values[bend], "D", color="white", markeredgecolor=BLACK, markersize=6, label=at, zorder=3
         )
-    return is_log
+    return 1e-3 * float(values.min()) if is_log else 0.0
 
 
 def _between(places: Ints, x: Ints, y: Floats, is_log: bool) -> Floats:
@@ -149,12 +163,13 @@ def _between(places: Ints, x: Ints, y: Floats, is_log: bool) -> Floats:
     return np.interp(places, x, y)
 
 
-def _finish(ax: "Axes", is_log: bool) -> "Axes":
-    """Scales, labels and the legend."""
+def _finish(ax: "Axes", floor: float) -> "Axes":
+    """Scales, logarithmic down to the floor at the most if there is one, labels and the legend."""
     from matplotlib.ticker import LogFormatter, MaxNLocator
 
-    if is_log:
+    if floor > 0.0:
         ax.set_yscale("log")
+        ax.set_ylim(bottom=max(ax.get_ylim()[0], floor))
         ax.yaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))
     ax.set(xlabel="entries of the plan", ylabel="objective")
