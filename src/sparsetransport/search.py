@@ -172,11 +172,11 @@ def _other_starts(prover: Prover, callback: Callback | None, plan: Outcome, proo
         rows, cols, mass = certificate.suggested(prover.problem, prover.limits, *potentials)
         engine.seed(pairs_of(rows, cols), mass)
         yield engine
-    square = float(plan.mass @ plan.mass)
-    if prover.problem.reg == 0.0 and 0.0 < square < np.inf and abs(proof.value) < np.inf:
+    with np.errstate(all="ignore"):  # masses may be too small or too large for their squares
+        reg = float(2.0 * _SMOOTH * np.abs(proof.value) / (plan.mass @ plan.mass))
+    if prover.problem.reg == 0.0 and 0.0 < reg < np.inf:
         engine = begin()
-        smooth = replace(prover.problem, reg=2.0 * _SMOOTH * abs(proof.value) / square)
-        spread = run(smooth, prover.limits, [], prover.tol, polish=True)
+        spread = run(replace(prover.problem, reg=reg), prover.limits, [], prover.tol, polish=True)
         engine.seed(pairs_of(spread.rows, spread.cols), spread.mass)
         yield engine
     if prover.full.rows.size <= _REVERSE_UP_TO:
