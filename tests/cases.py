@@ -162,3 +162,33 @@ def no_cycle(support):
             return False
         parent[left] = right
     return True
+
+
+def least(problem, allowed):
+    """The best objective under any support, by brute force."""
+    (rows, cols), C = map(np.arange, problem.shape), problem.cost.rows(0, problem.shape[0])
+    grams = problem.gram_a.block(rows, rows), problem.gram_b.block(cols, cols)
+    hessian, slope, constant = oracles.quadratic(C, problem.a, problem.b, *grams, problem.unbalanced, problem.reg)
+    return constant + oracles.brute_force(hessian, slope, problem.shape, allowed)
+
+
+def clouds(seed, m=14, n=11):
+    """Points in the plane, uneven masses, delta kernels."""
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2))
+    return st.Problem.from_points(X, Y, rng.random(m), rng.random(n), kernels="delta")
+
+
+def odd(seed):
+    """Costs and masses with ties, forbidden pairs, negative costs, empty points and totals that differ, in turn."""
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 9, 2)
+    C = rng.random((m, n)) - 0.4 * (seed % 3 == 0)
+    if seed % 5 == 0:
+        C = np.round(4.0 * C) / 4.0
+    if seed % 7 == 0:
+        C[rng.random((m, n)) < 0.4] = np.inf
+    a, b = (np.ones(m), np.ones(n)) if seed % 4 == 0 else (rng.random(m), rng.random(n))
+    if seed % 6 == 0:
+        a[rng.integers(m)] = 0.0
+    return st.Problem.from_matrices(C, a, b, unbalanced=[(1.0, 1.0), (0.2, 7.0), (300.0, 300.0)][seed % 3])

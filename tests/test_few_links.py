@@ -3,8 +3,8 @@
 import itertools
 
 import numpy as np
-import oracles
 import pytest
+from cases import least
 
 import sparsetransport as st
 
@@ -13,14 +13,6 @@ def points(seed):
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(5, 2)), rng.normal(size=(4, 2))
     return st.Problem.from_points(X, Y, rng.random(5), rng.random(4), reg=0.1)
-
-
-def least(problem, allowed):
-    """The best objective under any support, by brute force."""
-    (rows, cols), C = map(np.arange, problem.shape), problem.cost.rows(0, problem.shape[0])
-    grams = problem.gram_a.block(rows, rows), problem.gram_b.block(cols, cols)
-    hessian, slope, constant = oracles.quadratic(C, problem.a, problem.b, *grams, problem.unbalanced, problem.reg)
-    return constant + oracles.brute_force(hessian, slope, problem.shape, allowed)
 
 
 @pytest.mark.parametrize("seed", range(16))

@@ -7,7 +7,7 @@ import numpy as np
 from . import _checks
 from .assemble import on_support
 from .matroids import Uniform
-from .options import Budget, Options, SolveOptions, as_pairs
+from .options import Budget, Options, Polish, SolveOptions, as_pairs
 from .outer.loop import Callback, Rule
 from .problem import Problem, require_problem
 from .result import Result
@@ -26,7 +26,7 @@ def solve(
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
-    polish: bool | None = None,
+    polish: Polish = None,
     gap_tol: float | None = None,
     start: Any = None,
     callback: Callback | None = None,
@@ -68,9 +68,10 @@ def solve(
         The solver on a support: exact, or the accelerated gradient of the paper.
     reclaim : bool
         Drop pairs whose mass came out zero and spend their budget again. False: the paper to the letter.
-    polish : bool, optional
-        Exchange entries for better pairs at the end, and go beyond the budget and back by reverse greedy. By default
-        where ``reclaim`` is on and the inner solver is exact.
+    polish : bool or "quick", optional
+        Exchange entries for better pairs at the end, and go beyond the budget and back by reverse greedy; with delta
+        kernels, graft links on trees of links, unless it is to be "quick" (as in `solve_batch`). By default where
+        ``reclaim`` is on and the inner solver is exact.
     gap_tol : float, optional
         Go on improving until the certified relative gap is below this or nothing helps; ``status`` says which. The
         polish goes on for as long as it helps, and starts once more from the plan without a budget and, where that is

@@ -1,6 +1,6 @@
 """What a solve is told, checked before any work: the options of `solve` and what to begin with."""
 
-from typing import Any, NamedTuple, SupportsIndex, TypedDict
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypedDict
 
 import numpy as np
 
@@ -37,13 +37,17 @@ Budget = SupportsIndex | Matroid | None
 """At most so many entries, or any other budget, or none."""
 
 
+Polish = bool | Literal["quick"] | None
+"""Whether to exchange entries at the end; "quick": without the grafts that delta kernels allow."""
+
+
 class CommonOptions(TypedDict, total=False):
     """What is said of one problem as of many, beside the problems and the budget, for type checkers."""
 
     method: str | Rule
     inner: str
     reclaim: bool
-    polish: bool | None
+    polish: Polish
     gap_tol: float | None
     rng: Any
     tol: float | None
@@ -73,6 +77,7 @@ class Options(NamedTuple):
     solver: Any
     reclaim: bool
     polish: bool
+    grafts: bool
     gap_tol: float | None
     start: Start
     callback: Callback | None
@@ -88,7 +93,7 @@ class Options(NamedTuple):
         method: str | Rule = "omp",
         inner: str = "active_set",
         reclaim: bool = True,
-        polish: bool | None = None,
+        polish: Polish = None,
         gap_tol: float | None = None,
         start: Any = None,
         callback: Callback | None = None,
@@ -116,7 +121,8 @@ class Options(NamedTuple):
             rule,
             solver,
             _checks.flag("reclaim", reclaim),
-            reclaim and exact if polish is None else _checks.flag("polish", polish),
+            reclaim and exact if polish is None else polish == "quick" or _checks.flag("polish", polish),
+            polish != "quick",
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
             as_start(start),
             _checks.function("callback", callback),

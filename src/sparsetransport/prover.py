@@ -12,7 +12,7 @@ from .geometry._entries import DENSE
 from .geometry.matrices import Gram
 from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, no_limits
-from .outer import forest, unbudgeted
+from .outer import forest, pivots, unbudgeted
 from .outer.loop import Outcome
 from .outer.run import as_outcome, run
 from .problem import Problem
@@ -128,7 +128,7 @@ def _unbudgeted(problem: Problem, tol: float, shares: tuple[Floats, Floats] | No
     """The optimum without a budget, of rows and columns in full or by shares."""
     if forest.fits(problem):
         nothing = np.empty(0, np.int64)
-        plan = forest.optimum(problem, nothing, nothing, np.empty(0), shares)
+        plan = pivots.optimum(problem, nothing, nothing, np.empty(0), shares)
         if plan is not None:
             return as_outcome(*plan)
     problem = problem if shares is None else _shared_out(problem, *shares)

@@ -12,9 +12,11 @@ from .assemble import assemble
 from .inner.solvers import EXACT, UnboundedError
 from .matroids import Limits, Matroid, Pair, counts, limits_of, pairs_of
 from .options import Options, as_start
+from .outer import forest
 from .outer.engine import Engine
 from .outer.exchange import exchange
-from .outer.loop import Callback, Outcome, maximise
+from .outer.grafts import Grafts
+from .outer.loop import Callback, Outcome, Record, maximise
 from .outer.omp import OMP
 from .outer.run import better, run
 from .problem import Problem, warn_of_rounding
@@ -29,6 +31,8 @@ _RESTARTS = 24  # random ones while a gap is open,
 _RESTART_LOOKS = 50_000_000  # or as many as have so many pairs together,
 _RESTART_PAIRS = 25_000  # each from a quarter of all pairs or from so many,
 _RESTART_EFFORT = 1e8  # until this many operations are spent
+_SHAKE_SHARE, _SHAKE_FREE = 20.0, 2e7  # operations of shaking a forest: for one of the changes before, and on top,
+_SHAKE_LOOKS = 10  # with so many looks at the gap
 
 
 def solve_checked(problem: Problem, options: Options, give: Any, first: Prover | None = None) -> Result:
@@ -41,7 +45,8 @@ def solve_checked(problem: Problem, options: Options, give: Any, first: Prover |
     _checks.inside("start", start.pairs, problem.shape)
     warn_of_rounding(problem)
     if options.compiled:
-        outcome = run(problem, limits, start.pairs, tol, options.callback, masses=start.mass, polish=options.polish)
+        how = {"polish": options.polish, "grafts": options.grafts}
+        outcome = run(problem, limits, start.pairs, tol, options.callback, masses=start.mass, **how)
     else:
         outcome = maximise(
             problem,
@@ -144,7 +149,9 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
 
 def _other_plans(prover: Prover, options: Options, plan: Outcome, proof: Certificate) -> Iterator[Outcome]:
     """Plans from this one and from other starts, as good as exchanges make them."""
-    if options.counting:
+    if options.counting and forest.fits(prover.problem):
+        yield from _shaken(prover, options.callback, plan)
+    elif options.counting:
         for engine in _other_starts(prover, options.callback, plan, proof):
             engine.grow()
             engine.polish(thorough=True)
@@ -153,6 +160,19 @@ def _other_plans(prover: Prover, options: Options, plan: Outcome, proof: Certifi
         problem, matroid, tol, told = prover.problem, options.matroid, prover.tol, options.callback
         begun = maximise(problem, matroid, OMP(), tol=tol, start=_largest_first(prover.full), callback=told)
         yield begun if begun.status is Status.STOPPED else exchange(problem, matroid, begun, tol, told)
+
+
+def _shaken(prover: Prover, callback: Callback | None, plan: Outcome) -> Iterator[Outcome]:
+    """Where links without a cycle do: what long shaking makes of the plan, and of what is left of the optimum."""
+    plan, rng = plan._replace(record=Record()), np.random.default_rng(1)
+    for start in (plan, prover.full):
+        search = Grafts(prover.problem, prover.limits, plan, tol=prover.tol, callback=callback)
+        search.begin(start.rows, start.cols, start.mass)
+        search.improve()
+        allowed = _SHAKE_SHARE * search.effort[0] + _SHAKE_FREE
+        for _ in range(_SHAKE_LOOKS):
+            search.shake(allowed / _SHAKE_LOOKS, -np.inf, rng)
+            yield search.outcome()
 
 
 def _other_starts(prover: Prover, callback: Callback | None, plan: Outcome, proof: Certificate) -> Iterator[Engine]:

@@ -40,11 +40,11 @@ def solve_sweep(problem: Problem, budgets: Iterable[Budget], **options: Unpack[S
     >>> X, Y = rng.normal(size=(30, 2)), rng.normal(size=(25, 2)) + 1.0
     >>> problem = st.Problem.from_points(X, Y, kernels=st.Delta())
     >>> for res in st.solve_sweep(problem, [20, 30, 40, 50]):
-    ...     print(f"{len(res.mass)} links: {res.value:.2f}, {res.marginal_errors[1]:.0%} of the mass off the mark")
-    20 links: 151.15, 27% of the mass off the mark
-    30 links: 14.39, 7% of the mass off the mark
-    40 links: 4.91, 3% of the mass off the mark
-    50 links: 2.48, 0% of the mass off the mark
+    ...     print(f"{len(res.mass)} links: {res.value:.1f}, {res.marginal_errors[1]:.0%} of the mass off the mark")
+    20 links: 151.1, 27% of the mass off the mark
+    30 links: 14.4, 7% of the mass off the mark
+    40 links: 4.9, 3% of the mass off the mark
+    50 links: 2.5, 0% of the mass off the mark
     """
     require_problem(problem)
     if not hasattr(budgets, "__iter__"):

@@ -46,7 +46,10 @@ def solve_batch(
     problems: Iterable[Any], *, on_error: str, **options: Unpack[BatchOptions]
 ) -> list[Result | ProblemError]: ...
 def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: Unpack[BatchOptions]) -> list[Any]:
-    """Solve many problems, of one size or of many: a list of the same results, in order, as `solve` gives one by one.
+    """Solve many problems, of one size or of many: a list of results, in order.
+
+    They are what ``solve(..., polish="quick")`` gives one by one. With delta kernels on both sides, ``polish=True``
+    finds better plans, in milliseconds a problem in place of tenths of one.
 
     Parameters
     ----------

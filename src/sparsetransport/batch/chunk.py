@@ -19,6 +19,7 @@ from ..geometry.matrices import Cost
 from ..matroids import Limits, limits_of
 from ..options import Budget, Options
 from ..outer import batch
+from ..outer.forest import has_deltas
 from ..outer.matching import is_one_to_one
 from ..problem import Problem, auto_weight, costs_are_lost, is_usual, weights_of
 from ..result import Result
@@ -114,11 +115,12 @@ def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> A
     arrays = _matrices(item) if plain else None
     if arrays is not None:
         options, limits = budgets(arrays[0].shape)
-        if limits is not None and arrays[0].size < batch.LARGE:
+        if limits is not None and arrays[0].size < batch.LARGE and not options.grafts:
             return Asked(k, arrays, limits, options, _checks.as_numpy)
     problem, give = _problem(item, task.geometry)
     options, limits = budgets(problem.shape)
-    return Asked(k, problem, limits if limits is not None and batch.fits(problem) else None, options, give)
+    together = limits is not None and batch.fits(problem) and not (options.grafts and has_deltas(problem))
+    return Asked(k, problem, limits if together else None, options, give)
 
 
 def _is_plain(geometry: dict[str, Any]) -> bool:
@@ -193,7 +195,9 @@ class _Budgets:
             budget = int(budget)
         key = (type(budget), budget) if isinstance(budget, int | None) else id(budget)
         if key not in self.by_budget:
-            self.by_budget[key] = budget, Options.checked(budget=budget, **self.task.options)
+            options = Options.checked(budget=budget, **self.task.options)
+            asked = options.gap_tol is not None or self.task.options.get("polish") is True  # else they take too long
+            self.by_budget[key] = budget, options._replace(grafts=options.grafts and asked)
         return self.by_budget[key][1]
 
 

@@ -75,8 +75,8 @@ class Record:
                 return True
         return False
 
-    def jump(self, before: "Outcome", after: "Outcome", objective: float) -> None:
-        """One plan became another: a step for every new pair, the rest with the last.
+    def jump(self, before: "Outcome", after: "Outcome", objective: float, callback: Callback | None = None) -> bool:
+        """One plan became another: a step for every new pair, the rest with the last; does the callback say stop?
 
         Where no pair is new, one that stays stands for the step.
         """
@@ -88,6 +88,9 @@ class Record:
         until = np.zeros(len(added), np.int64)
         until[-1:] = len(gone)
         self.extend(added, np.full(len(added), objective), np.full(len(added), len(new)), gone, until)
+        if callback is None or not len(added):
+            return False
+        return bool(callback(Step(self._steps - 1, (int(added[-1, 0]), int(added[-1, 1])), objective, len(new))))
 
     def _concatenated(self) -> list[Any]:
         empty = np.zeros((0, 2), np.int64)
