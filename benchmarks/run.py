@@ -26,6 +26,7 @@ NAMES = [
     "step",
     "unbudgeted",
     "many",
+    "grafts",
     "spread",
     "inner",
     "large",
