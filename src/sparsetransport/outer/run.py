@@ -19,7 +19,7 @@ from .loop import Callback, Outcome, Record, as_arrays
 GROWN_UP_TO = 1000, 1  # entries, and entries a point, where reg spreads the optimum over many more
 GROWN_TO_FOREST = 500  # where it has about as many as points
 SHAKE_SHARE = 8.0  # operations of forcing links into a forest for one of the changes before,
-SHAKE_FREE, SHAKE_MOST = 4e5, 1.5e8  # so many on top, and no more than that,
+SHAKE_FREE, SHAKE_MOST = 1e6, 1.5e8  # so many on top, and no more than that,
 SHAKE_CLOSE = 1e-3  # unless the plan is as close as this to the optimum without a budget
 
 
