@@ -18,8 +18,8 @@ from strategies import instances
 
 import sparsetransport as st
 from sparsetransport import batch
-from sparsetransport.batch import chunk
-from sparsetransport.batch.later import Later
+from sparsetransport.batch import worker
+from sparsetransport.batch.lazy_result import Later
 
 BUDGETS = {
     "none": None,
@@ -160,7 +160,7 @@ def test_what_can_be_is_solved_together(budget, options):
 
 
 def test_a_fault_of_the_batch_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(chunk, "_together", lambda *_: 1 / 0)
+    monkeypatch.setattr(worker, "_together", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         st.solve_batch(mixed(3), budget=3)
 
@@ -408,8 +408,8 @@ def test_a_stream_may_be_closed_early(backend):
 
 
 def test_a_worker_stops_when_nobody_wants_the_results():
-    stopped = chunk.Task(2, dict(chunk._DEFAULTS), {"method": "residual"}, chunk.Stop(True))
-    assert chunk.solve_chunk(stopped, (0, [np.ones((3, 3))] * 2)) == [None, None]
+    stopped = worker.Task(2, dict(worker._DEFAULTS), {"method": "residual"}, worker.Stop(True))
+    assert worker.solve_chunk(stopped, (0, [np.ones((3, 3))] * 2)) == [None, None]
 
 
 def test_a_million_workers_are_a_few():

@@ -10,7 +10,7 @@ import scipy.sparse
 
 import sparsetransport as st
 from sparsetransport import _checks
-from sparsetransport.outer.engine import Engine
+from sparsetransport.engine.omp_solver import Engine
 
 C = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]])
 NAN, INF = float("nan"), float("inf")

@@ -19,7 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from sparsetransport import certificate, estimators
+from sparsetransport import estimators
+from sparsetransport.certify import bounds
 from sparsetransport.estimators import TransportClassifier
 
 
@@ -264,7 +265,7 @@ def test_without_a_dual_links_are_built_one_by_one(monkeypatch):
     (X, y), (new, _) = _clusters(0, [20, 20, 20, 20]), _clusters(0, [30, 20, 20, 10], shift=1.0)
     built = TransportClassifier(3).fit(X, y).transport(new)
     monkeypatch.setattr(estimators, "_MANY", 0)
-    monkeypatch.setattr(certificate, "ASCEND_UP_TO", 10)
+    monkeypatch.setattr(bounds, "ASCEND_UP_TO", 10)
     assert TransportClassifier(3).fit(X, y).transport(new).value == built.value
 
 

@@ -99,15 +99,15 @@ def test_kernels_mean_the_same_without_the_compiler():
 
 COMPILE = """
 import numba, numpy as np, time
-from sparsetransport import _jit
+from sparsetransport._numba import compiling
 from sparsetransport.inner import apgd
 exec("def nowhere(x): return x + 1", bare := {"__builtins__": __builtins__})
 assert bare["nowhere"].__module__ is None
 numba.njit(bare["nowhere"])(1)
-_jit._PAUSE = 60.0
+compiling._PAUSE = 60.0
 for dtype in (np.float64, np.float32):
     apgd.kkt_residual(np.ones(2, dtype), np.ones(2, dtype))
-_jit._PAUSE = 0.0
+compiling._PAUSE = 0.0
 apgd.kkt_residual(np.ones(2, np.float32), np.ones(2, np.float64))
 """
 

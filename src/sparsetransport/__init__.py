@@ -3,19 +3,20 @@
 from ._checks import ConvergenceWarning, SparseTransportWarning
 from .api import solve, solve_problem, solve_sample, solve_support
 from .batch import ProblemError, solve_batch, solve_stream
-from .certificate import guarantee
+from .budgets import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
+from .certify.bounds import guarantee
 from .fewest import Fewest, solve_fewest
 from .geometry.costs import cost_matrix
 from .geometry.kernels import IMQ, RBF, Delta, IMQv2
 from .inner.solvers import APGD, ActiveSet, UnboundedError
-from .matroids import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
-from .outer.greedy import Greedy
-from .outer.loop import Outcome, Rule, Step, View, maximise
-from .outer.omp import OMP
-from .outer.residual import Residual, ResidualGreedy
-from .outer.stochastic import StochasticOMP
+from .plan import Outcome, Step
 from .problem import Problem, Quadratic
 from .result import Certificate, Path, Result, Status
+from .select.generic_greedy import Rule, View, maximise
+from .select.greedy import Greedy
+from .select.omp import OMP
+from .select.residual import Residual, ResidualGreedy
+from .select.stochastic import StochasticOMP
 from .shared import SharedCertificate, SharedResult, solve_shared
 from .sweep import solve_sweep
 

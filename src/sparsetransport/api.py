@@ -5,13 +5,14 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import _checks
-from .assemble import on_support
-from .matroids import Uniform
+from .budgets import Uniform
+from .build_result import on_support
 from .options import Budget, Options, Polish, SolveOptions, as_pairs
-from .outer.loop import Callback, Rule
+from .plan import Callback
 from .problem import Problem, require_problem
 from .result import Result
 from .search import solve_checked
+from .select.generic_greedy import Rule
 
 
 def solve(

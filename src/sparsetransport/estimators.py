@@ -9,12 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _checks, certificate
+from . import _checks
 from ._checks import Floats
 from .api import solve_problem
+from .budgets import PerColumn
+from .certify import bounds
 from .geometry import costs
 from .geometry.kernels import Delta, as_kernel
-from .matroids import PerColumn
 from .problem import Problem, weights_of
 from .result import Result
 
@@ -240,10 +241,10 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:
     """Where to begin where there are many links: the plan that the dual asks for, which is close to the best one."""
     limits = budget.limits(problem.shape)
-    if budget.k == 1 or limits.most < _MANY or problem.reg == 0.0 or max(problem.shape) > certificate.ASCEND_UP_TO:
+    if budget.k == 1 or limits.most < _MANY or problem.reg == 0.0 or max(problem.shape) > bounds.ASCEND_UP_TO:
         return None
-    _, u, v = certificate.tight_bound(problem, limits, [(problem.a, problem.b)], problem.constant)
-    rows, cols, mass = certificate.suggested(problem, limits, *problem.smooth(u, v))
+    _, u, v = bounds.tight_bound(problem, limits, [(problem.a, problem.b)], problem.constant)
+    rows, cols, mass = bounds.suggested(problem, limits, *problem.smooth(u, v))
     plan = np.zeros(problem.shape)
     plan[rows, cols] = mass
     return plan

@@ -9,15 +9,15 @@ import numpy as np
 
 from . import _checks
 from .api import solve_support
-from .assemble import assemble
+from .budgets import PerColumn, PerRow, Uniform, as_matroid, no_limits
+from .build_result import assemble
+from .certify.certifier import Prover
 from .inner.solvers import EXACT
-from .matroids import PerColumn, PerRow, Uniform, as_matroid, no_limits
 from .options import Budget, Options, SolveOptions
-from .outer.run import run
 from .problem import Problem, require_problem
-from .prover import Prover
 from .result import Result, Status
 from .search import solve_after
+from .strategy_run import run
 
 _KINDS = Uniform, PerRow, PerColumn  # a number large enough has room for any plan
 _NOTHING = 1e-12  # of the empty plan's objective: rounding

@@ -20,8 +20,8 @@ except ImportError:
 
 from .api import solve_problem
 from .batch import solve_batch
+from .budgets import Matroid
 from .geometry.kernels import Delta
-from .matroids import Matroid
 from .options import Options
 from .problem import Problem, weights_of
 

@@ -6,14 +6,15 @@ import numpy as np
 
 from . import _checks
 from ._checks import Floats
+from .budgets import Matroid, Pair, as_matroid, counts, pairs_of
 from .inner.solvers import EXACT, SOLVERS, ActiveSet
-from .matroids import Matroid, Pair, as_matroid, counts, pairs_of
-from .outer.greedy import Greedy
-from .outer.loop import Callback, Rule
-from .outer.omp import OMP
-from .outer.residual import Residual, ResidualGreedy
-from .outer.stochastic import StochasticOMP
+from .plan import Callback
 from .result import Result
+from .select.generic_greedy import Rule
+from .select.greedy import Greedy
+from .select.omp import OMP
+from .select.residual import Residual, ResidualGreedy
+from .select.stochastic import StochasticOMP
 
 METHODS: dict[str, type[Rule]] = {
     "omp": OMP,

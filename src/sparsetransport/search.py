@@ -7,21 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from . import _checks, certificate
-from .assemble import assemble
+from . import _checks
+from .budgets import Limits, Matroid, Pair, counts, limits_of, pairs_of
+from .build_result import assemble
+from .certify import bounds
+from .certify.certifier import Prover
+from .engine.omp_solver import Engine
+from .forest import trees
+from .forest.local_search import Grafts
 from .inner.solvers import EXACT, UnboundedError
-from .matroids import Limits, Matroid, Pair, counts, limits_of, pairs_of
 from .options import Options, as_start
-from .outer import forest
-from .outer.engine import Engine
-from .outer.exchange import exchange
-from .outer.grafts import Grafts
-from .outer.loop import Callback, Outcome, Record, maximise
-from .outer.omp import OMP
-from .outer.run import better, run
+from .plan import Callback, Outcome, Record
 from .problem import Problem, warn_of_rounding
-from .prover import Prover
 from .result import Certificate, Result, Status
+from .select.exchange import exchange
+from .select.generic_greedy import maximise
+from .select.omp import OMP
+from .strategy_run import better, run
 
 _ALL_THE_SAME = 1e-8  # of a relative gap: what rounding may leave of the optimum's
 _SUGGEST_UP_TO = 5_000_000  # pairs, where the dual's wishes are looked at all at once
@@ -149,7 +151,7 @@ def _close_gap(result: Result, outcome: Outcome, prover: Prover, options: Option
 
 def _other_plans(prover: Prover, options: Options, plan: Outcome, proof: Certificate) -> Iterator[Outcome]:
     """Plans from this one and from other starts, as good as exchanges make them."""
-    if options.counting and forest.fits(prover.problem):
+    if options.counting and trees.fits(prover.problem):
         yield from _shaken(prover, options.callback, plan)
     elif options.counting:
         for engine in _other_starts(prover, options.callback, plan, proof):
@@ -189,7 +191,7 @@ def _other_starts(prover: Prover, callback: Callback | None, plan: Outcome, proo
     if prover.problem.reg > 0.0 and m * n <= _SUGGEST_UP_TO:
         engine = begin()
         potentials = _checks.to_numpy(proof.potential_a), _checks.to_numpy(proof.potential_b)
-        rows, cols, mass = certificate.suggested(prover.problem, prover.limits, *potentials)
+        rows, cols, mass = bounds.suggested(prover.problem, prover.limits, *potentials)
         engine.seed(pairs_of(rows, cols), mass)
         yield engine
     with np.errstate(all="ignore"):  # masses may be too small or too large for their squares

@@ -9,14 +9,14 @@ import numpy as np
 
 from . import _checks
 from ._checks import Floats, Ints
-from .assemble import assemble
+from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits, pairs_of
+from .build_result import assemble
+from .certify.certifier import Prover
+from .engine.shared_solver import SharedOutcome, SharedSupport, run
 from .inner.solvers import EXACT
-from .matroids import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits, pairs_of
 from .options import as_pairs, as_start
-from .outer.loop import Callback, Outcome, Record, as_arrays
-from .outer.shared_support import SharedOutcome, SharedSupport, run
+from .plan import Callback, Outcome, Record, as_arrays
 from .problem import Problem, warn_of_rounding
-from .prover import Prover
 from .result import Gap, Path, Result, Status
 
 

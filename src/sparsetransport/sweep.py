@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Unpack
 
 from . import _checks
+from .budgets import no_limits
+from .certify.certifier import Prover
 from .inner.solvers import EXACT
-from .matroids import no_limits
 from .options import Budget, Options, SolveOptions
 from .problem import Problem, require_problem
-from .prover import Prover
 from .result import Result, Status
 from .search import solve_after
 

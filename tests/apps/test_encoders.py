@@ -7,9 +7,9 @@ import pytest
 from sentences import letters
 
 from sparsetransport.apps import models
-from sparsetransport.apps.encoders import FunctionEncoder, Glove, Transformer, load_encoder
-from sparsetransport.apps.encoding_cache import CachedEncoder
 from sparsetransport.apps.word_alignment import WordAligner
+from sparsetransport.apps.word_alignment.encoders import FunctionEncoder, Glove, Transformer, load_encoder
+from sparsetransport.apps.word_alignment.encoding_cache import CachedEncoder
 
 
 @pytest.fixture(scope="module")

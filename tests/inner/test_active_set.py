@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from sparsetransport._codes import SOLVED, UNBOUNDED
+from sparsetransport._numba.codes import SOLVED, UNBOUNDED
 from sparsetransport.inner import active_set
 
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats, Ints
-from ..assemble import assemble
+from ..budgets import Matroid, as_matroid, limits_of
+from ..build_result import assemble
+from ..certify.certifier import Prover
 from ..inner.solvers import EXACT
-from ..matroids import Matroid, as_matroid, limits_of
-from ..outer.loop import Outcome, Record
+from ..plan import Outcome, Record
 from ..problem import Problem
-from ..prover import Prover
 from ..result import Result, Status
 
 

@@ -7,10 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from .. import _checks
-from ..matroids import Pair, Uniform
-from ..outer.loop import Callback, View, maximise
+from ..budgets import Pair, Uniform
+from ..plan import Callback
 from ..problem import Problem
 from ..result import Result
+from ..select.generic_greedy import View, maximise
 from ._wrap import as_result
 from .algorithm_2 import _Descent
 

@@ -8,13 +8,14 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats, Ints
-from .._jit import kernel
+from .._numba.compiling import compiled
+from ..budgets import Pair, PerColumn
 from ..inner.apgd import kkt_residual, times
 from ..inner.solvers import Solution
-from ..matroids import Pair, PerColumn
-from ..outer.loop import Callback, View, maximise
+from ..plan import Callback
 from ..problem import Problem
 from ..result import Result
+from ..select.generic_greedy import View, maximise
 from ._wrap import as_result
 
 
@@ -139,7 +140,7 @@ class _Descent:
         return self
 
 
-@kernel
+@compiled
 def _descend(
     gram_a: Floats,
     gram_b: Floats,

@@ -8,13 +8,13 @@ from scipy.optimize import minimize
 
 from .. import _checks
 from .._checks import Floats
-from .._jit import kernel
+from .._numba.compiling import compiled
+from ..budgets import Uniform
+from ..certify.certifier import Prover
+from ..engine.shared_solver import SharedOutcome
 from ..inner.solvers import EXACT
-from ..matroids import Uniform
-from ..outer.loop import Record
-from ..outer.shared_support import SharedOutcome
+from ..plan import Record
 from ..problem import Problem
-from ..prover import Prover
 from ..result import Status
 from ..shared import SharedResult, as_result, checked_problems
 from ._wrap import Dense, dense
@@ -119,7 +119,7 @@ def _quadratic_transport(side: Dense, cost: Floats, rho: float, tol: float) -> F
     return plan
 
 
-@kernel
+@compiled
 def _dual(cost: Floats, u: Floats, v: Floats, rho: float, gradient: Floats, plan: Floats) -> float:
     """The plan of the potentials, its sums added to ``gradient`` (m + n,), and its squared norm."""
     m, n = cost.shape
@@ -136,7 +136,7 @@ def _dual(cost: Floats, u: Floats, v: Floats, rho: float, gradient: Floats, plan
     return square
 
 
-@kernel
+@compiled
 def _shrink(plans: Floats, copies: Floats, multipliers: Floats, threshold: float) -> None:
     """Shrink the group of every pair of ``plans + multipliers`` into ``copies``, and update the multipliers."""
     for i in range(plans.shape[1]):

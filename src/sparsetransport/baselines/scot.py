@@ -4,7 +4,7 @@ from contextlib import redirect_stdout
 from io import StringIO
 
 from .. import _checks
-from ..matroids import PerColumn
+from ..budgets import PerColumn
 from ..problem import Problem
 from ..result import Result
 from ._wrap import as_result, dense, require_pot

@@ -6,8 +6,8 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
+from ..budgets import PerColumn
 from ..geometry.matrices import Gram
-from ..matroids import PerColumn
 from ..problem import Problem
 from ..result import Result
 from ._wrap import as_result, cost_of

@@ -14,7 +14,7 @@ from .. import _checks
 from ..options import CommonOptions, Options
 from ..problem import Problem, weights_of
 from ..result import Result
-from .chunk import Budgets, ProblemError, Stop, Task, solve_chunk
+from .worker import Budgets, ProblemError, Stop, Task, solve_chunk
 
 __all__ = ["ProblemError", "solve_batch", "solve_stream", "workers"]
 

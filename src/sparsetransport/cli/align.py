@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.text import Text
 
-from ..apps.word_alignment import Alignment, WordAligner
+from ..apps.word_alignment.aligner import Alignment, WordAligner
 from . import pairs_file
 from .console import Debug, errors, in_background, leave, plain_errors, say
 from .outputs import Output, output, picture

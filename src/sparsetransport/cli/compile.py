@@ -10,10 +10,10 @@ from rich.console import Console
 
 from ..api import solve_problem
 from ..apps.network_design import design
-from ..apps.word_alignment import WordAligner
+from ..apps.word_alignment.aligner import WordAligner
 from ..batch import solve_batch
+from ..budgets import PerColumn
 from ..geometry.costs import cost_matrix
-from ..matroids import PerColumn
 from ..problem import Problem
 from ..shared import solve_shared
 from .console import Debug, duration, in_background, plain_errors

@@ -18,12 +18,12 @@ from rich.table import Table
 
 from .. import _checks
 from ..api import solve_problem
+from ..budgets import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..fewest import Fewest, solve_fewest
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
-from ..matroids import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..options import METHODS, SolveOptions
-from ..outer.loop import Callback, Step
+from ..plan import Callback, Step
 from ..problem import Problem, weights_of
 from ..result import Result, summary_lines
 from . import writing

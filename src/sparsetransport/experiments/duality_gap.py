@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import ConvergenceWarning, PerColumn, Problem, Result, solve_problem
 from ..baselines import algorithm_2, scot_dual
-from ..certificate import bound_at
+from ..certify.bounds import bound_at
 from . import images
 from .report import Progress, Quiet, Report, Table, command
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparsetransport._checks import Floats
-from sparsetransport.apps.models import cache_folder, is_installed
 from sparsetransport.apps.word_alignment import DEFAULTS, WordAligner
+from sparsetransport.apps.word_alignment.models import cache_folder, is_installed
 from sparsetransport.baselines import require_pot
 
 from . import multimwa

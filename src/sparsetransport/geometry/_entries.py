@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._address import by_address
 from .._checks import Floats, Ints
-from .._jit import kernel, part, small_part
+from .._numba.borrowed import by_address
+from .._numba.compiling import compiled, part, small_part
 
 MATRIX, SQEUCLIDEAN, EUCLIDEAN = 0, 1, 2
 DELTA, DENSE, RBF, IMQ, IMQ_V2 = 0, 1, 2, 3, 4
@@ -69,7 +69,7 @@ def cost_block(cost: Cost, first: int, last: int) -> Floats:
     return cost.matrix[first:last] if cost.kind == MATRIX else lazy_block(cost, first, last)
 
 
-@kernel
+@compiled
 def lazy_block(cost: Cost, first: int, last: int) -> Floats:
     """Rows ``first`` to ``last`` of a cost without a matrix."""
     block = np.dot(cost.x[first:last], cost.y)
@@ -105,7 +105,7 @@ def cost_entry(cost: Cost, i: int, j: int) -> float:
     return _lazy_entry(cost.x, cost.y, cost.kind, cost.scale, i, j)
 
 
-@kernel
+@compiled
 def summarise(block: Floats) -> tuple[int, float, float]:
     """How many entries are finite, the lowest of them, and the sum of their absolute values."""
     count, lowest, total = 0, np.inf, 0.0
@@ -119,7 +119,7 @@ def summarise(block: Floats) -> tuple[int, float, float]:
     return count, lowest, total
 
 
-@kernel
+@compiled
 def apply_kernel(kind: int, bandwidth: float, square: Floats) -> None:
     """Turn squared distances into kernel values, in place."""
     for k in range(square.size):
@@ -131,7 +131,7 @@ def apply_kernel(kind: int, bandwidth: float, square: Floats) -> None:
             square[k] = math.sqrt(bandwidth / (1.0 + square[k]))
 
 
-@kernel
+@compiled
 def cost_entries(cost: Cost, rows: Ints, cols: Ints) -> Floats:
     """The entries at the pairs ``(rows[k], cols[k])``."""
     values = np.empty(rows.size)
@@ -140,7 +140,7 @@ def cost_entries(cost: Cost, rows: Ints, cols: Ints) -> Floats:
     return values
 
 
-@kernel
+@compiled
 def gram_block(kind: int, bandwidth: float, points: Floats, rows: Ints, cols: Ints) -> Floats:
     """Kernel values between two lists of points."""
     block = np.empty((rows.size, cols.size))

@@ -11,7 +11,7 @@ and then the loop does not vectorise.
 import math
 
 from .._checks import Floats
-from .._jit import part
+from .._numba.compiling import part
 
 
 @part

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._address import by_address
 from .._checks import Floats, Ints
-from .._codes import DEPENDS, SOLVED, UNBOUNDED, UNSETTLED
-from .._jit import kernel, part
+from .._numba.borrowed import by_address
+from .._numba.codes import DEPENDS, SOLVED, UNBOUNDED, UNSETTLED
+from .._numba.compiling import compiled, part
 from . import _cholesky
 
 DEPENDENT = 1e-13  # a Schur complement below this share of the diagonal means: depends on the others
@@ -52,7 +52,7 @@ def new_factor(capacity: int) -> Factor:
     )
 
 
-@kernel
+@compiled
 def copy_factor(source: Factor, destination: Factor) -> None:
     """Make ``destination`` (at least as large) the same as ``source``, scratch aside."""
     size = source.size[0]
@@ -75,7 +75,7 @@ def enlarge(factor: Factor, capacity: int) -> Factor:
     return larger
 
 
-@kernel
+@compiled
 def gain(factor: Factor) -> float:
     """By how much the entries lower the objective: ``1/2 x'Hx = 1/2 |w|^2`` at the exact solution."""
     total = 0.0
@@ -125,7 +125,7 @@ def settle(factor: Factor) -> None:
                 remove(factor, t)
 
 
-@kernel
+@compiled
 def push(factor: Factor, row: int, column: int, diagonal: float, slope: float) -> int:
     """Add the entry ``(row, column)`` whose gradient is negative, and solve again.
 
@@ -169,7 +169,7 @@ def push(factor: Factor, row: int, column: int, diagonal: float, slope: float) -
     return SOLVED
 
 
-@kernel
+@compiled
 def extend(
     upper: Floats, target: Floats, mass: Floats, coupling: Floats, scratch: Floats, diagonal: float, slope: float
 ) -> int:
@@ -202,14 +202,14 @@ def extend(
     return state
 
 
-@kernel
+@compiled
 def drop(factor: Factor, position: int) -> None:
     """Take one entry out and solve again."""
     remove(factor, position)
     settle(factor)
 
 
-@kernel
+@compiled
 def gains(factor: Factor, spare: Factor, coupling: Floats, diagonal: Floats, slope: Floats, gradient: Floats) -> Floats:
     """By how much each of several new entries alone would lower the objective; ``inf`` where without bound.
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .._checks import Floats
-from .._jit import kernel, part
+from .._numba.compiling import compiled, part
 
 
 @part
@@ -27,7 +27,7 @@ def times(hessian: Floats, x: Floats, out: Floats) -> None:
         k += 1
 
 
-@kernel
+@compiled
 def largest_eigenvalue(hessian: Floats) -> float:
     """An upper estimate of the largest eigenvalue by power iteration.
 
@@ -59,7 +59,7 @@ def largest_eigenvalue(hessian: Floats) -> float:
     return 1.01 * value
 
 
-@kernel
+@compiled
 def kkt_residual(gradient: Floats, x: Floats) -> float:
     """How far ``x >= 0`` is from optimal: the gradient where there is mass, its negative part where there is none."""
     worst = 0.0
@@ -68,7 +68,7 @@ def kkt_residual(gradient: Floats, x: Floats) -> float:
     return worst
 
 
-@kernel
+@compiled
 def apgd(hessian: Floats, slope: Floats, x: Floats, tol: float, max_iter: int) -> tuple[float, int]:
     """Minimise ``½ x'Hx + f'x`` over ``x >= 0`` with step ``1/L``, from ``x`` and in it: KKT residual and iterations.
 

@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from .._checks import Floats, Ints
-from .._codes import SOLVED
-from ..matroids import pairs_of
+from .._numba.codes import SOLVED
+from ..budgets import pairs_of
 from ..problem import Quadratic
 from . import active_set
 from .apgd import apgd, kkt_residual

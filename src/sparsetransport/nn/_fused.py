@@ -43,7 +43,7 @@ def choose(
     A round of it moves one token into an expert, where those of `assignment.repair` sort and move many. But rounds are
     cheap here, and the weight rises, or the loop ends, where nothing moves, so there may be as many as it takes.
     """
-    from ._triton import route  # Triton is there only where a GPU build of PyTorch is
+    from ._triton import route
 
     n, m = values.shape
     experts = torch.empty(n, k, dtype=torch.int64, device=values.device)

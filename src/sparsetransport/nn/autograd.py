@@ -12,9 +12,9 @@ from torch import Tensor
 from .. import _checks
 from ..api import solve_problem
 from ..batch import solve_batch
+from ..budgets import Matroid
 from ..geometry.kernels import Delta
 from ..geometry.matrices import Gram, gram_rounding
-from ..matroids import Matroid
 from ..options import Options
 from ..problem import Problem, weights_of
 from ..result import Result

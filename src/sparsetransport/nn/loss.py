@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from .. import _checks
+from ..budgets import Matroid
 from ..geometry.costs import METRICS
 from ..geometry.kernels import as_kernel
-from ..matroids import Matroid
 from ..options import Options
 from ..problem import sides_of, weights_of
 from ..result import Result

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ... import _checks
 from ..._checks import Floats, Ints
-from ...matroids import Counting, PerColumn, PerRow, Uniform
-from ...outer.loop import Callback, Step
+from ...budgets import Counting, PerColumn, PerRow, Uniform
+from ...plan import Callback, Step
 from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._checks import Floats, Ints
-from ...matroids import Limits
+from ...budgets import Limits
 from .evaluation import Evaluation
 from .flows import Links
 from .rerouting import (

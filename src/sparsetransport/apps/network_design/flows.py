@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._address import by_address
 from ..._checks import Floats, Ints
-from ..._jit import part, small_part
+from ..._numba.borrowed import by_address
+from ..._numba.compiling import part, small_part
 
 NEAR = 1e-12  # costs, in units of the largest profit, that count as the same
 PATIENCE = 64  # visits a node, on average, after which a search is given up: there is a cycle of negative cost

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._address import borrowed, by_address, keep
 from ..._checks import Floats, Ints
-from ..._jit import kernel, part, small_part
+from ..._numba.borrowed import borrowed, by_address, keep
+from ..._numba.compiling import compiled, part, small_part
 from .flows import NEAR, Links, Scenario, Search, add, from_prices, new_search, price_range, remove, to_prices
 
 
@@ -101,14 +101,14 @@ def _widen(links: Links, state: State, market: Market, search: Search, changed: 
     return work
 
 
-@kernel
+@compiled
 def price(links: Links, state: State, market: Market, s: int) -> tuple[bool, int]:
     """The dual prices of a scenario's flow: was it the best one, without a cycle of negative cost, and the work."""
     search = new_search(state.low.shape[1] + 1)
     return price_range(links, scenario_of(state, market, s), search, state.low[s], state.high[s])
 
 
-@kernel
+@compiled
 def build(links: Links, state: State, market: Market, s: int) -> int:
     """The best flow of a scenario from nothing, link by link, where any prices do that no link gains at; the work."""
     search, scenario, low, work = new_search(state.low.shape[1] + 1), scenario_of(state, market, s), state.low[s], 0
@@ -121,7 +121,7 @@ def build(links: Links, state: State, market: Market, s: int) -> int:
     return work + price_range(links, scenario, search, low, state.high[s])[1]
 
 
-@kernel
+@compiled
 def insert(links: Links, state: State, market: Market, slot: int) -> int:
     """Make a link active and use it in all scenarios, whose ``low`` prices are brought up to date; the work."""
     search, work = new_search(state.low.shape[1] + 1), 0
@@ -132,14 +132,14 @@ def insert(links: Links, state: State, market: Market, slot: int) -> int:
     return work
 
 
-@kernel
+@compiled
 def withdraw(links: Links, state: State, market: Market, slot: int) -> None:
     """Do without a link in all scenarios, whose ``low`` prices are brought up to date."""
     links.active[slot] = False
     _without(links, state, market, new_search(state.low.shape[1] + 1), slot, np.empty(len(state.flows), np.bool_))
 
 
-@kernel
+@compiled
 def widen(links: Links, state: State, market: Market) -> int:
     """Prices at the ends of their range from the ``low`` ones, in all scenarios; the work."""
     return _widen(links, state, market, new_search(state.low.shape[1] + 1), np.ones(len(state.flows), np.bool_))
@@ -160,7 +160,7 @@ def _bounds(market: Market, low: Floats, high: Floats, candidates: Candidates, r
     return bounds
 
 
-@kernel
+@compiled
 def best_bounds(market: Market, low: Floats, high: Floats, candidates: Candidates) -> Floats:
     """What candidates may gain at most on top of all links, limits aside."""
     m, n = market.capacities.shape[1], market.demands.shape[1]
@@ -230,7 +230,7 @@ def _first_better(
     return -1, work
 
 
-@kernel
+@compiled
 def better_entry(
     links: Links,
     state: State,
@@ -275,7 +275,7 @@ def better_entry(
     return place, work + more
 
 
-@kernel
+@compiled
 def gains(links: Links, state: State, market: Market, slots: Ints) -> Floats:
     """What each of some inactive links would gain over all scenarios, whose ``low`` prices are dual ones."""
     m, n, prices = state.used.shape[1], state.served.shape[1], state.low

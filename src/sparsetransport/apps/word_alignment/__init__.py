@@ -1,0 +1,6 @@
+"""Which words of two sentences stand for each other: encoders, sparse plans between words, links."""
+
+from .aligner import Alignment, WordAligner, cosines
+from .links import DEFAULTS, Settings, align_costs, word_costs
+
+__all__ = ["DEFAULTS", "Alignment", "Settings", "WordAligner", "align_costs", "cosines", "word_costs"]

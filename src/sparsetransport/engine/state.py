@@ -1,0 +1,208 @@
+"""The problem and the state of a solve as arrays, for machine code.
+
+``Data`` is the problem and comes out of a call as it went in (but for the cache of lazy Gram columns); ``Work`` is the
+state, and a call may stop at any step and go on from there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import Floats, Ints
+from .._numba.borrowed import by_address
+from .._numba.compiling import part, small_part
+from ..geometry._entries import DENSE, Cost, Gram, cost_entry, gram_diagonal, gram_entry, potential
+from ..inner.active_set import Factor, copy_factor, new_factor
+from ..plan import PATIENCE
+
+DEPTH = 4  # pairs a column that a scan for the pool keeps
+POOL = 256  # pairs in the pool
+CLOSE = 1e-9  # of the objective: what a plan that counts as optimal may leave to gain
+HUGE = 1e8  # times the masses wanted: no plan with more than that in an entry is taken for a better one
+
+
+@by_address
+class Data(NamedTuple):
+    """The problem as arrays."""
+
+    cost: Cost  # where not pooled, its matrix is a copy, which scans mark for a moment
+    gram_a: Gram
+    gram_b: Gram
+    base_r: Floats  # (m,) r of the empty plan: -2 lambda_a Ga a
+    base_c: Floats  # (n,)
+    reg: float
+    tol: float  # a gradient above -tol counts as zero
+    constant: float  # the objective of the empty plan
+    wanted: float  # the masses of both sides together
+    labels: NDArray[np.int32]  # (q, m, n) groups other than rows and columns; -1: in no group
+    pooled: bool
+
+
+@by_address
+class Work(NamedTuple):
+    """The state of a solve."""
+
+    factor: Factor
+    r: Floats
+    c: Floats
+    mass_a: Floats  # row sums of the plan
+    mass_b: Floats
+    left: Ints  # (1 + m + n + groups,) free capacity of the whole plan, of rows, of columns, of labelled groups
+    active: Ints  # (2, max(m, n)) scratch: rows and columns with mass
+    head: Ints  # (m,) first support entry of a row, -1: none
+    link: Ints  # (capacity,) next one in the same row
+    best: Floats  # (DEPTH + 1, n) smallest gradients of a column; at last, scratch for one row of the cost
+    where: Ints  # (DEPTH, n) their rows
+    pool: Ints  # (2, POOL) rows and columns of pooled pairs
+    pool_state: Floats  # (3,) pairs in the pool, additions it is still good for, smallest gradient it left out
+    progress: Floats  # (2,) the best gain so far, and steps since it was reached
+
+
+@by_address
+class Saved(NamedTuple):
+    """What a state comes back from; the rest of it follows."""
+
+    factor: Factor
+    left: Ints
+
+
+@part
+def new_work(data: Data, capacity: int, left: Ints) -> Work:
+    """The empty plan with room for ``capacity`` entries, and with the capacities ``left``."""
+    m, n = data.base_r.size, data.base_c.size
+    return Work(
+        new_factor(capacity),
+        data.base_r.copy(),
+        data.base_c.copy(),
+        np.zeros(m),
+        np.zeros(n),
+        left.copy(),
+        np.zeros((2, max(m, n)), np.int64),
+        np.zeros(m, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros((DEPTH + 1, n)),
+        np.zeros((DEPTH, n), np.int64),
+        np.zeros((2, POOL), np.int64),
+        np.zeros(3),
+        np.zeros(2),
+    )
+
+
+def with_more_columns(gram: Gram, spare: int) -> Gram:
+    """A lazy Gram matrix with twice the room for columns, where there is room left for fewer than ``spare``."""
+    slots, size = gram.columns.shape
+    if gram.kind <= DENSE or gram.slot[-1] + spare <= slots or slots == size:
+        return gram
+    columns = np.empty((min(2 * slots + spare, size), size))
+    columns[:slots] = gram.columns
+    return gram._replace(columns=columns)
+
+
+@part
+def new_saved(capacity: int, left: Ints) -> Saved:
+    """Room for a state with ``capacity`` entries."""
+    return Saved(new_factor(capacity), left.copy())
+
+
+@part
+def copy_plan(source: Work | Saved, destination: Work | Saved) -> None:
+    """Make ``destination`` the same plan as ``source``."""
+    copy_factor(source.factor, destination.factor)
+    for k in range(source.left.size):
+        destination.left[k] = source.left[k]
+
+
+@part
+def couple_arrays(gram_a: Gram, gram_b: Gram, label: Ints, coupling: Floats, i: int, j: int) -> None:
+    """The Hessian between the pair and the first pairs of ``label``, as many as ``coupling`` has room for."""
+    for t in range(coupling.size):
+        coupling[t] = gram_entry(gram_a, i, label[0, t]) + gram_entry(gram_b, j, label[1, t])
+
+
+@small_part
+def couple(data: Data, work: Work, i: int, j: int) -> None:
+    """Put the Hessian between the pair and the support into ``factor.coupling``."""
+    factor = work.factor
+    couple_arrays(data.gram_a, data.gram_b, factor.label, factor.coupling[: factor.size[0]], i, j)
+
+
+@small_part
+def diagonal(data: Data, i: int, j: int) -> float:
+    """The Hessian's diagonal entry of a pair."""
+    return float(gram_diagonal(data.gram_a, i) + gram_diagonal(data.gram_b, j) + data.reg)
+
+
+@small_part
+def slope(data: Data, i: int, j: int) -> float:
+    """The linear term of a pair."""
+    return float(cost_entry(data.cost, i, j) + data.base_r[i] + data.base_c[j])
+
+
+@part
+def _tally(
+    label: Ints, mass: Floats, size: int, mass_a: Floats, mass_b: Floats, active: Ints, head: Ints, link: Ints
+) -> tuple[int, int]:
+    """Sums of rows and columns, lists of those with mass, and of the entries of each row; the lengths of the first."""
+    mass_a[:] = 0.0
+    mass_b[:] = 0.0
+    head[:] = -1
+    count_a = count_b = 0
+    for t in range(size):
+        i, j = label[0, t], label[1, t]
+        if mass_a[i] == 0.0:
+            active[0, count_a] = i
+            count_a += 1
+        if mass_b[j] == 0.0:
+            active[1, count_b] = j
+            count_b += 1
+        mass_a[i] += mass[t]
+        mass_b[j] += mass[t]
+        link[t] = head[i]
+        head[i] = t
+    return count_a, count_b
+
+
+@small_part
+def refresh_inline(data: Data, work: Work) -> None:
+    """`refresh` as part of its caller."""
+    factor, active = work.factor, work.active
+    count_a, count_b = _tally(
+        factor.label, factor.mass, factor.size[0], work.mass_a, work.mass_b, active, work.head, work.link
+    )
+    potential(data.gram_a, data.base_r, work.mass_a, active[0], count_a, work.r)
+    potential(data.gram_b, data.base_c, work.mass_b, active[1], count_b, work.c)
+
+
+@part
+def refresh(data: Data, work: Work) -> None:
+    """Marginals, ``r`` and ``c`` of the present plan, and the lists of support entries by row."""
+    refresh_inline(data, work)
+
+
+@small_part
+def holds(head: Ints, link: Ints, columns: Ints, i: int, j: int) -> bool:
+    """Is the pair in the support? Asks the lists that ``refresh`` made."""
+    t = head[i]
+    while t >= 0 and columns[t] != j:
+        t = link[t]
+    return bool(t >= 0)
+
+
+@part
+def is_sound(factor: Factor, wanted: float) -> bool:
+    """Are the masses of a size that rounding leaves a meaning? Where there is no minimum they grow beyond it."""
+    for t in range(factor.size[0]):
+        if wanted > 0.0 and not factor.mass[t] < HUGE * wanted:
+            return False
+    return True
+
+
+@part
+def stalls(progress: Floats, reached: float) -> bool:
+    """Has nothing but rounding been gained for a while? ``progress`` keeps the most gained, and the steps since."""
+    if reached > progress[0] * (1.0 + 1e-14):
+        progress[0], progress[1] = reached, 0.0
+    else:
+        progress[1] += 1.0
+    return bool(progress[1] > PATIENCE)

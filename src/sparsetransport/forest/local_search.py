@@ -1,0 +1,500 @@
+"""Polish for delta kernels and no ``reg``: links are cut off a forest, and others grafted on.
+
+What a link is worth, and what another would be, follows from its two trees alone (see `forest`). So every change that
+could help is looked at, and those that seem to are tried:
+
+- a new link where one is free; between two points of a tree, for the link on the way round that it leaves without mass,
+- a link for another one, at either of its parts,
+- two links ``(i, j)`` and ``(k, l)`` of two trees for ``(i, l)`` and ``(k, j)``.
+"""
+
+import numpy as np
+
+from .._checks import Floats, Ints
+from .._numba.codes import BUDGET_USED, LOCAL, OPTIMAL, PAUSED
+from .._numba.compiling import compiled, inlined_part, part, small_part
+from ..budgets import Limits, pairs_of
+from ..engine.capacity import count, is_free, is_over
+from ..engine.omp_solver import Engine
+from ..engine.state import CLOSE
+from ..geometry._entries import cost_entry
+from ..plan import Callback, Outcome
+from ..problem import Problem
+from ..result import Status
+from .trees import Forest, bare, insert, joined_worth, links, other_end, plant, remove, settle, way_round, wish
+from .undo_log import (
+    ASLEEP,
+    IN_USE,
+    TURN,
+    Patch,
+    around,
+    begin,
+    keep,
+    keep_whole,
+    new_patch,
+    restore,
+    value_at,
+    value_of,
+)
+
+_STATUS = {BUDGET_USED: Status.BUDGET_USED, LOCAL: Status.LOCAL, OPTIMAL: Status.OPTIMAL}
+_CHUNK = 2e7  # operations between two looks at the keyboard
+_LEAST = 1e-12  # of the objective, or that of the empty plan: what a change must bring
+_EXACT_ENOUGH = 1e-10  # of the scale of gradients
+_ROUND = 1e-5  # of the objective: what a round over all points must bring, if there is to be another one
+_ROUND_EFFORT = 2e10  # operations of a round, beyond which rounding may go round in circles
+_SHAKE_EFFORT = 1e8  # the same for what follows a link that is forced in
+_DRAWS = 4096  # at a time
+_SHARE = 8  # one of so many points is a target when a link is forced in
+
+
+class Grafts:
+    """One problem with one counting budget, and a forest of links that is to be made better."""
+
+    def __init__(
+        self, problem: Problem, limits: Limits, plan: Outcome, *, tol: float, callback: Callback | None = None
+    ) -> None:
+        self.problem, self.told, self.callback = problem, plan, callback
+        self.value = problem.value(plan.rows, plan.cols, plan.mass)
+        self.forest = bare(problem, limits)
+        self.patch, self.whole = new_patch(sum(problem.shape)), new_patch(sum(problem.shape))
+        self.limits, self.tol = limits, tol
+        self.effort, self.stopped = np.zeros(1), False
+
+    def begin(self, rows: Ints, cols: Ints, mass: Floats) -> None:
+        """With these links, as far as they have no cycle; what is least worth goes where there are too many."""
+        plant(self.forest, rows, cols, mass)
+        shrink(self.forest)
+
+    def improve(self) -> None:
+        """Look at all points, and those around what has changed, until a round brings next to nothing."""
+        patch, before, value = self.patch, np.inf, self._value
+        while value < before - _ROUND * abs(value) and not self.stopped:
+            before = value
+            patch.awake[:], patch.counts[ASLEEP] = 1, 0
+            limit = self.effort[0] + _ROUND_EFFORT
+            while improve(*self._parts, self.effort, self.effort[0] + _CHUNK) == PAUSED and not self.stopped:
+                self._report()
+                if self.effort[0] > limit:
+                    return
+            self._report()
+            value = self._value
+
+    def shake(self, allowed: float, enough: float, rng: np.random.Generator) -> None:
+        """Force links in and see what becomes of it, with the allowed effort, or until the objective is low enough."""
+        allowed += self.effort[0]
+        while self.effort[0] < allowed and self._value > enough and not self.stopped and self.forest.mass.any():
+            limit = min(allowed, self.effort[0] + _CHUNK)
+            shake(*self._parts, rng.integers(2**62, size=_DRAWS), self.effort, limit)
+            self._report()
+
+    @property
+    def _value(self) -> float:
+        return self.problem.value(*links(self.forest))
+
+    @property
+    def _parts(self) -> tuple[Forest, Patch, Patch, float, float]:
+        least = _LEAST * max(abs(self.problem.constant), abs(self._value))  # negative costs may make it the larger one
+        return self.forest, self.patch, self.whole, self.tol * self.problem.scale, least
+
+    def _report(self) -> None:
+        """Between two calls of kernels Ctrl-C works, and the callback is told."""
+        if self.callback is not None and not self.stopped:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Write down where the plan is now, if it is better than what was told last, and say so."""
+        plan = links(self.forest)
+        value = self.problem.value(*plan)
+        if value < self.value - _LEAST * abs(self.value):
+            now = self.told._replace(rows=plan[0], cols=plan[1], mass=plan[2])
+            self.stopped = now.record.jump(self.told, now, value, self.callback)
+            self.told, self.value = now, value
+
+    def outcome(self) -> Outcome:
+        """The plan as it stands, or the one before, if that was better."""
+        before = self.value
+        self._tell()
+        if self.stopped:
+            return self.told._replace(status=Status.STOPPED)
+        if self.value == before:
+            return self.told
+        status = _STATUS[standing(self.forest, self.tol * self.problem.scale, CLOSE)]
+        return self._exact(self.told._replace(status=status, converged=True))
+
+    def _exact(self, plan: Outcome) -> Outcome:
+        """The plan with masses solved all at once where weights so different that rounding shows ask for it."""
+        fields = self.problem.fields(plan.rows, plan.cols, plan.mass)
+        residual = np.abs(self.problem.gradient(fields, plan.rows, plan.cols)).max(initial=0.0)
+        if residual <= _EXACT_ENOUGH * self.problem.scale:
+            return plan
+        engine = Engine(self.problem, self.limits, tol=self.tol)
+        engine.seed(pairs_of(plan.rows, plan.cols), plan.mass)
+        solved = engine.outcome()
+        return plan._replace(rows=solved.rows, cols=solved.cols, mass=solved.mass)
+
+
+@compiled
+def standing(forest: Forest, tol: float, close: float) -> int:
+    """Does no pair help, is nothing free, or is that not the reason?"""
+    m, n = forest.rows, forest.first.size - forest.rows
+    value, mass, steepest, room = 0.0, forest.mass.sum() + forest.wanted.sum(), 0.0, False
+    for point in range(m + n):
+        value += value_at(forest, point)
+    for row in range(m):
+        for col in range(m, m + n):
+            steepest = max(steepest, wish(forest, row, col))
+            if not room and wish(forest, row, col) > -np.inf and is_free(forest.left, forest.labels, row, col - m):
+                link = forest.first[row]
+                while link >= 0 and forest.ends[1, link] != col:
+                    link = forest.after[0, link]
+                room = link < 0
+    if steepest <= tol or steepest * mass <= close * abs(value):
+        return OPTIMAL
+    return LOCAL if room else BUDGET_USED
+
+
+@compiled
+def shrink(forest: Forest) -> None:
+    """Cut links, the least worth first, until no capacity is exceeded."""
+    m = forest.rows
+    while True:
+        least, cut = np.inf, -1
+        for link in range(forest.mass.size):
+            if forest.mass[link] <= 0.0 or forest.worth[link] >= least:
+                continue
+            if is_over(forest.left, forest.labels, forest.ends[0, link], forest.ends[1, link] - m):
+                least, cut = forest.worth[link], link
+        if cut < 0:
+            return
+        row, col = forest.ends[0, cut], forest.ends[1, cut]
+        remove(forest, cut)
+        _settle_both(forest, row, col)
+
+
+@part
+def _settle_both(forest: Forest, row: int, col: int) -> int:
+    """Settle the trees of both points, which may be one."""
+    before = forest.counts[1]
+    looked = settle(forest, row)
+    if forest.tree[col] <= before:
+        looked += settle(forest, col)
+    return looked
+
+
+@compiled
+def improve(forest: Forest, patch: Patch, whole: Patch, tol: float, least: float, effort: Floats, limit: float) -> int:
+    """Look at points, and change what lowers the objective by ``least``, until all are asleep.
+
+    ``whole`` keeps all trees that change, if it is in use.
+    """
+    counts, points = patch.counts, patch.awake.size
+    while counts[ASLEEP] < points:
+        if effort[0] > limit:
+            return PAUSED
+        point = counts[TURN]
+        counts[TURN], counts[ASLEEP] = (point + 1) % points, counts[ASLEEP] + 1
+        if patch.awake[point] > 0:
+            patch.awake[point] = 0
+            while effort[0] <= limit and _improve_at(forest, patch, whole, point, tol, least, effort):
+                pass
+    return LOCAL
+
+
+@compiled
+def shake(
+    forest: Forest, patch: Patch, whole: Patch, tol: float, least: float, draws: Ints, effort: Floats, limit: float
+) -> None:
+    """Force a link in, see what becomes of it, and go back if the plan is no better, once a draw.
+
+    The new link is the best of a point with an eighth of the others. It comes in place of one of the point's own,
+    crosswise if the other point is linked already; once in four times in place of any link.
+    """
+    m, n = forest.rows, forest.first.size - forest.rows
+    for k in range(draws.size):
+        if effort[0] > limit or forest.counts[0] == forest.spare.size:
+            return
+        draw, link = divmod(draws[k], forest.mass.size)
+        while forest.mass[link] <= 0.0:
+            link = (link + 1) % forest.mass.size
+        draw, side = divmod(draw, 2)
+        draw, own = divmod(draw, 4)
+        point, partner = forest.ends[side, link], forest.ends[1 - side, link]
+        if own == 0:
+            point = draw % m if side == 0 else m + draw % n
+        best, target = -np.inf, -1
+        for other in range(m, m + n) if side == 0 else range(m):
+            pull = wish(forest, min(point, other), max(point, other))
+            if (other + draw) % _SHARE == 0 and (other != partner or own == 0) and pull > best:
+                best, target = pull, other
+        effort[0] += n if side == 0 else m
+        if target < 0:
+            continue
+        begin(whole)
+        keep(forest, whole, partner)
+        keep(forest, whole, point)
+        keep(forest, whole, target)
+        is_crosswise = own > 0 and forest.tree[target] != forest.tree[point] and forest.first[target] >= 0
+        second, end = forest.first[target], forest.ends[side, link]
+        remove(forest, link)
+        effort[0] += _settle_both(forest, end, partner)
+        if is_crosswise:
+            left_over = other_end(forest, second, target)
+            remove(forest, second)
+            effort[0] += _settle_both(forest, left_over, target)
+            _force(forest, left_over, partner)
+            _wake(forest, patch, left_over)
+        _force(forest, point, target)
+        _wake(forest, patch, end)
+        _wake(forest, patch, partner)
+        _wake(forest, patch, point)
+        _wake(forest, patch, target)
+        whole.counts[IN_USE] = 1
+        improve(forest, patch, whole, tol, least, effort, effort[0] + _SHAKE_EFFORT)
+        whole.counts[IN_USE] = 0
+        if value_of(forest, whole) >= whole.value[0] - least:
+            restore(forest, whole)
+
+
+@part
+def _force(forest: Forest, point: int, other: int) -> None:
+    """Link a pair, if it may be and is not linked by others."""
+    row, col = min(point, other), max(point, other)
+    free = is_free(forest.left, forest.labels, row, col - forest.rows) and wish(forest, row, col) > -np.inf
+    if free and forest.tree[row] != forest.tree[col]:
+        insert(forest, row, col, 0.0)
+        settle(forest, row)
+
+
+@inlined_part
+def _improve_at(
+    forest: Forest, patch: Patch, whole: Patch, point: int, tol: float, least: float, effort: Floats
+) -> bool:
+    """One change at a point, if one helps."""
+    if forest.first[point] < 0 and forest.left[0] <= 0:
+        return False
+    if _link_up(forest, patch, whole, point, tol, least, effort):
+        return True
+    partners = _partners(forest, patch, point)
+    for k in range(partners):
+        if patch.awake[patch.partners[k]] > 0:
+            continue  # the link will be looked at from there
+        link = _link_between(forest, point, patch.partners[k])
+        if link < 0:
+            return True  # rounding has cut it off: look again
+        row, col = _best_graft(forest, patch, link, least, effort)
+        if row >= 0 and _exchange(forest, patch, whole, link, -1, row, col, tol, least, effort):
+            return True
+        link = _link_between(forest, point, patch.partners[k])  # what was tried in vain has another number now
+        if link < 0:
+            return True
+        other = _best_crossing(forest, link, least, effort)
+        if other >= 0 and _exchange(forest, patch, whole, link, other, -1, -1, tol, least, effort):
+            return True
+    return False
+
+
+@part
+def _partners(forest: Forest, patch: Patch, point: int) -> int:
+    """The points that one is linked with into ``patch.partners``; how many."""
+    side, link, found = 0 if point < forest.rows else 1, forest.first[point], 0
+    while link >= 0:
+        patch.partners[found] = forest.ends[1 - side, link]
+        link, found = forest.after[side, link], found + 1
+    return found
+
+
+@part
+def _link_between(forest: Forest, point: int, partner: int) -> int:
+    """The link of two points; -1: none."""
+    side, link = 0 if point < forest.rows else 1, forest.first[point]
+    while link >= 0 and forest.ends[1 - side, link] != partner:
+        link = forest.after[side, link]
+    return int(link)
+
+
+@inlined_part
+def _link_up(forest: Forest, patch: Patch, whole: Patch, point: int, tol: float, least: float, effort: Floats) -> bool:
+    """Add the best new link at a point."""
+    m, n = forest.rows, forest.first.size - forest.rows
+    first, last = (m, m + n) if point < m else (0, m)
+    best, partner = least, -1
+    for other in range(first, last):
+        row, col = min(point, other), max(point, other)
+        pull = wish(forest, row, col)
+        if pull <= tol:
+            continue
+        if forest.tree[row] != forest.tree[col]:
+            gain = joined_worth(pull, forest.whole[row], forest.whole[col])
+            if gain > best and is_free(forest.left, forest.labels, row, col - m):
+                best, partner = gain, other
+        else:
+            moved, blocking = way_round(forest, row, col, 0.0)
+            if moved * pull > best and _frees(forest, blocking, row, col):
+                best, partner = moved * pull, other
+    effort[0] += last - first
+    if partner < 0:
+        return False
+    row, col = min(point, partner), max(point, partner)
+    keep_whole(forest, whole, row)
+    keep_whole(forest, whole, col)
+    moved = 0.0
+    if forest.tree[row] == forest.tree[col]:
+        moved, blocking = way_round(forest, row, col, 0.0)
+        way_round(forest, row, col, moved)
+        _wake(forest, patch, forest.ends[0, blocking])
+        _wake(forest, patch, forest.ends[1, blocking])
+        remove(forest, blocking)
+    insert(forest, row, col, moved)
+    effort[0] += settle(forest, row)
+    _wake(forest, patch, row)
+    _wake(forest, patch, col)
+    return True
+
+
+@small_part
+def _frees(forest: Forest, link: int, row: int, col: int) -> bool:
+    """Would there be room for the pair without the link?"""
+    m = forest.rows
+    i, j = forest.ends[0, link], forest.ends[1, link] - m
+    count(forest.left, forest.labels, i, j, 1)
+    free = is_free(forest.left, forest.labels, row, col - m)
+    count(forest.left, forest.labels, i, j, -1)
+    return bool(free)
+
+
+@part
+def _wake(forest: Forest, patch: Patch, point: int) -> None:
+    """What is around a point is to be looked at again."""
+    for k in range(around(forest, patch, point, -1)):
+        patch.awake[patch.nearby[k]] = 1
+    patch.counts[ASLEEP] = 0
+
+
+@inlined_part
+def _best_graft(forest: Forest, patch: Patch, link: int, least: float, effort: Floats) -> tuple[int, int]:
+    """The pair that is best linked in place of a link; -1 if none seems to help.
+
+    One of its points is near the link, in the smaller of the two parts, or is the link's own in the larger one.
+    """
+    m, n = forest.rows, forest.first.size - forest.rows
+    cut, place, last, tree = forest.cut, forest.place, forest.last, forest.tree
+    i, j = forest.ends[0, link], forest.ends[1, link]
+    hanging = i if forest.above[i] == link else j
+    tree_here, low, high = tree[i], place[hanging], last[hanging]
+    # were the link cut, potentials of rows would rise by this in the part of its row, and fall by that in the other one
+    rises = forest.mass[link] / cut[2, link], -forest.mass[link] / cut[3, link]
+    small = 0 if cut[2, link] <= cut[3, link] else 1
+    found = around(forest, patch, forest.ends[small, link], link)
+    patch.nearby[found] = forest.ends[1 - small, link]
+    best, best_row, best_col = forest.worth[link] + least, -1, -1
+    count(forest.left, forest.labels, i, j - m, 1)
+    for k in range(found + 1):
+        point = patch.nearby[k]
+        part_of = small if k < found else 1 - small
+        spread, hangs = cut[2 + part_of, link], (low <= place[point] <= high)
+        from_row = point < m
+        base = forest.potential[point] + (rises[part_of] if from_row else -rises[part_of])
+        across = -rises[1 - part_of] if from_row else rises[1 - part_of]
+        if forest.left[1 + point] <= 0:
+            continue
+        for other in range(m, m + n) if from_row else range(m):
+            pull = base + forest.potential[other]
+            pull -= cost_entry(forest.cost, point, other - m) if from_row else cost_entry(forest.cost, other, point - m)
+            others_spread = forest.whole[other]
+            if tree[other] == tree_here:
+                if (low <= place[other] <= high) == hangs:
+                    continue
+                pull += across
+                others_spread = cut[3 - part_of, link]
+            if pull <= 0.0:
+                continue
+            gain = joined_worth(pull, spread, others_spread)
+            row, col = (point, other) if from_row else (other, point)
+            if gain > best and not (row == i and col == j) and is_free(forest.left, forest.labels, row, col - m):
+                best, best_row, best_col = gain, row, col
+    count(forest.left, forest.labels, i, j - m, -1)
+    effort[0] += (found + 1) * 0.5 * (m + n)
+    return best_row, best_col
+
+
+@part
+def _best_crossing(forest: Forest, link: int, least: float, effort: Floats) -> int:
+    """The link of another tree with which one is best exchanged crosswise; -1 if none seems to help."""
+    m, cut = forest.rows, forest.cut
+    i, j = forest.ends[0, link], forest.ends[1, link] - m
+    tree_here, row_pull, col_pull = forest.tree[i], cut[0, link], cut[1, link]
+    row_spread, col_spread, worth = cut[2, link], cut[3, link], forest.worth[link]
+    best, partner = least, -1
+    for other in range(forest.mass.size):
+        if forest.mass[other] <= 0.0:
+            continue
+        k, l = forest.ends[0, other], forest.ends[1, other] - m
+        first = row_pull + cut[1, other] - cost_entry(forest.cost, i, l)
+        second = col_pull + cut[0, other] - cost_entry(forest.cost, k, j)
+        if first <= 0.0 or second <= 0.0 or forest.tree[k] == tree_here:
+            continue
+        gain = joined_worth(first, row_spread, cut[3, other]) + joined_worth(second, col_spread, cut[2, other])
+        gain -= worth + forest.worth[other]
+        if gain > best:
+            best, partner = gain, other
+    effort[0] += forest.mass.size
+    return partner
+
+
+@part
+def _exchange(
+    forest: Forest,
+    patch: Patch,
+    whole: Patch,
+    link: int,
+    other: int,
+    row: int,
+    col: int,
+    tol: float,
+    least: float,
+    effort: Floats,
+) -> bool:
+    """Cut a link and link a pair, or, with another link, cut both and link them crosswise; back, if that is no better.
+
+    What a graft leaves without mass makes it worth less than it seemed.
+    """
+    begin(patch)
+    i, j = forest.ends[0, link], forest.ends[1, link]
+    keep(forest, patch, i)
+    keep_whole(forest, whole, i)
+    if other >= 0:
+        k, l = forest.ends[0, other], forest.ends[1, other]
+        keep(forest, patch, k)
+        keep_whole(forest, whole, k)
+        remove(forest, link)
+        remove(forest, other)
+        effort[0] += _settle_both(forest, i, j) + _settle_both(forest, k, l)
+        effort[0] += _graft(forest, i, l, tol) + _graft(forest, k, j, tol)
+    else:
+        k, l = row, col
+        keep(forest, patch, row)
+        keep(forest, patch, col)
+        keep_whole(forest, whole, row)
+        keep_whole(forest, whole, col)
+        remove(forest, link)
+        effort[0] += _settle_both(forest, i, j)
+        effort[0] += _graft(forest, row, col, tol)
+    if value_of(forest, patch) < patch.value[0] - least:
+        _wake(forest, patch, i)
+        _wake(forest, patch, j)
+        _wake(forest, patch, k)
+        _wake(forest, patch, l)
+        return True
+    restore(forest, patch)
+    return False
+
+
+@small_part
+def _graft(forest: Forest, row: int, col: int, tol: float) -> int:
+    """Link a pair, if it still wants to be."""
+    free = is_free(forest.left, forest.labels, row, col - forest.rows)
+    if not free or forest.tree[row] == forest.tree[col] or wish(forest, row, col) <= tol:
+        return 0
+    insert(forest, row, col, 0.0)
+    return int(settle(forest, row))

@@ -1,0 +1,279 @@
+"""Grafts: links of a forest for others, with delta kernels and no reg."""
+
+import numpy as np
+import pytest
+from cases import clouds, least, no_cycle, odd, support
+
+import sparsetransport as st
+from sparsetransport import search
+from sparsetransport import strategy_run as run
+from sparsetransport.budgets import limits_of
+from sparsetransport.engine import capacity
+from sparsetransport.forest import local_search, simplex, undo_log
+from sparsetransport.forest import trees as forest
+from sparsetransport.plan import Record
+
+NOTHING = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+GROUPS = np.arange(14 * 11).reshape(14, 11) % 7
+BUDGETS = {
+    "few": 6,
+    "as many as points of a side": 14,
+    "most": 20,
+    "rows": st.PerRow(1),
+    "columns": st.PerColumn(2),
+    "both": st.PerRow(2) & st.PerColumn(2),
+    "in all too": st.PerRow(2) & 17,
+    "groups": st.Partition(GROUPS, 2),
+}
+
+
+def limits(budget, shape=(14, 11)):
+    return limits_of(st.Uniform(budget) if isinstance(budget, int) else budget, shape)
+
+
+def grown(problem, budget):
+    """A forest that has not been improved yet."""
+    plan = st.solve_problem(problem, budget=budget, polish=False)
+    trees = forest.bare(problem, limits(budget, problem.shape))
+    forest.plant(trees, plan.rows, plan.cols, plan.mass)
+    return trees
+
+
+def parts(problem, trees):
+    points = sum(problem.shape)
+    return trees, undo_log.new_patch(points), undo_log.new_patch(points), 1e-12, 1e-12
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plan_is_within_its_budget_and_its_masses_are_the_best(budget, seed):
+    problem = clouds(seed)
+    result = st.solve_problem(problem, budget=budget)
+    allowed = limits(budget)
+    used = capacity.used_capacity(result.rows, result.cols, allowed.labels, len(allowed.groups))
+    assert (used <= allowed.flat).all()
+    assert no_cycle(support(result))
+    assert (result.mass > 0.0).all()
+    assert result.kkt < 1e-12
+    assert result.value == pytest.approx(st.solve_support(problem, support(result)).value, rel=1e-12)
+    assert result.lower_bound <= result.value
+    assert result.value <= st.solve_problem(problem, budget=budget, polish=False).value
+    assert set(result.path.support_at(len(result.mass))) == set(support(result))
+    assert result.path.objective[-1] == pytest.approx(result.value)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_odd_problems(seed):
+    """Ties, forbidden pairs, negative costs, empty points, weights that differ: never worse than without."""
+    problem = odd(seed)
+    m, n = problem.shape
+    for budget in (1 + seed % (m * n), st.PerRow(1), st.PerColumn(min(m, 2)) & st.PerRow(min(n, 2))):
+        plain, result = (st.solve_problem(problem, budget=budget, polish=polish) for polish in (False, True))
+        assert result.value <= plain.value * (1.0 + np.sign(plain.value) * 1e-12)
+        assert np.isfinite(problem.cost.entries(result.rows, result.cols)).all()
+        assert result.kkt < 1e-9
+        exact = st.solve_support(problem, support(result)) if len(result.mass) else result
+        assert result.value == pytest.approx(exact.value, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_brute_force(seed):
+    """Of all supports none is better than what a gap finds, and few are better than the default."""
+    rng = np.random.default_rng(seed)
+    m, n = 4, 3 + seed % 2
+    C, a, b = rng.random((m, n)), rng.random(m), rng.random(n)
+    problem = st.Problem.from_matrices(C, a, b, unbalanced=[1.0, 30.0][seed % 2])
+    if seed % 4 < 2:
+        count = 2 + seed % 3
+        best = least(problem, lambda chosen: len(chosen) <= count)
+        budget = count
+    else:
+        best = least(problem, lambda chosen: len({i for i, _ in chosen}) == len(chosen))
+        budget = st.PerRow(1)
+    assert st.solve_problem(problem, budget=budget, gap_tol=1e-12).value == pytest.approx(best, rel=1e-9)
+    assert st.solve_problem(problem, budget=budget).value == pytest.approx(best, rel=1e-9)
+
+
+def test_what_a_link_is_worth():
+    """Cut a link of which no other one depends: the objective rises by what was said."""
+    problem = clouds(1)
+    trees = grown(problem, 14)
+    rows, cols, mass = forest.links(trees)
+    worth = trees.worth[trees.mass > 0.0]
+    value, exact = problem.value(rows, cols, mass), 0
+    for k in range(len(mass)):
+        rest = [pair for j, pair in enumerate(zip(rows.tolist(), cols.tolist(), strict=True)) if j != k]
+        left = st.solve_support(problem, rest)
+        assert left.value >= value + worth[k] * (1.0 - 1e-9)
+        if len(left.mass) == len(rest):
+            assert left.value == pytest.approx(value + worth[k], rel=1e-9)
+            exact += 1
+    assert exact > 5
+
+
+def test_what_a_new_link_would_be_worth():
+    problem = clouds(2)
+    trees = grown(problem, 6)
+    rows, cols, mass = forest.links(trees)
+    value, pairs, exact = problem.value(rows, cols, mass), list(zip(rows.tolist(), cols.tolist(), strict=True)), 0
+    for i in range(14):
+        for j in range(11):
+            pull = forest.wish(trees, i, 14 + j)
+            if pull <= 0.0 or trees.tree[i] == trees.tree[14 + j]:
+                continue
+            gain = forest.joined_worth(pull, trees.whole[i], trees.whole[14 + j])
+            more = st.solve_support(problem, [*pairs, (i, j)])
+            assert more.value >= value - gain * (1.0 + 1e-9)
+            if len(more.mass) == len(pairs) + 1:
+                assert more.value == pytest.approx(value - gain, rel=1e-9)
+                exact += 1
+    assert exact > 20
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_shaking_never_makes_it_worse_and_keeps_the_books(budget):
+    problem = clouds(3)
+    trees = grown(problem, budget)
+    state, effort = parts(problem, trees), np.zeros(1)
+    value = problem.value(*forest.links(trees))
+    for draw in range(200):
+        local_search.shake(*state, np.array([draw * 7_919_317]), effort, np.inf)
+        now = problem.value(*forest.links(trees))
+        assert now <= value * (1.0 + 1e-12)
+        value = now
+        rows, cols, _ = forest.links(trees)
+        used = capacity.used_capacity(rows, cols, trees.labels, trees.left.size - 26)
+        np.testing.assert_array_equal(trees.left, limits(budget).flat - used)
+        assert trees.counts[0] == 25 - len(rows)
+
+
+def test_shrinking_cuts_what_is_least_worth():
+    problem = clouds(4)
+    full = simplex.optimum(problem, *NOTHING)
+    for budget in (5, 12, st.PerRow(1), st.Partition(GROUPS, 1)):
+        trees = forest.bare(problem, limits(budget))
+        forest.plant(trees, *full)
+        least_worth = trees.worth[trees.mass > 0.0].argmin()
+        local_search.shrink(trees)
+        assert (trees.left >= 0).all()
+        rows, cols, _ = forest.links(trees)
+        if isinstance(budget, int):
+            assert (full[0][least_worth], full[1][least_worth]) not in zip(rows, cols, strict=True)
+
+
+def test_pauses_change_nothing(monkeypatch):
+    problem = clouds(5, 30, 25)
+    at_once = st.solve_problem(problem, budget=st.PerRow(2))
+    monkeypatch.setattr(local_search, "_CHUNK", 1.0)
+    monkeypatch.setattr(run, "SHAKE_SHARE", 0.0)
+    monkeypatch.setattr(run, "SHAKE_FREE", 0.0)
+    paused = st.solve_problem(problem, budget=st.PerRow(2))
+    monkeypatch.setattr(local_search, "_CHUNK", 1e9)
+    assert support(paused) == support(st.solve_problem(problem, budget=st.PerRow(2)))
+    assert at_once.value <= paused.value
+
+
+def test_a_callback_hears_of_better_plans_and_may_stop():
+    problem, steps = clouds(6, 30, 25), []
+    whole = st.solve_problem(problem, budget=40, callback=steps.append)
+    assert [step.number for step in steps] == sorted(step.number for step in steps)
+    assert steps[-1].objective == pytest.approx(whole.value)
+    assert len({step.objective for step in steps if step.entries == 40}) > 1
+    stopped = st.solve_problem(problem, budget=40, callback=lambda step: step.objective < steps[39].objective)
+    assert stopped.status is st.Status.STOPPED
+    assert whole.value <= stopped.value < steps[39].objective
+
+
+def test_a_start_is_kept(monkeypatch):
+    """Of few links and of many, with and without masses, and one with a cycle."""
+    problem = clouds(7)
+    best = st.solve_problem(problem, budget=18, gap_tol=1e-9)
+    cycle = [(0, 0), (0, 1), (1, 0), (1, 1)]
+    for many in (500, 3):
+        monkeypatch.setattr(run, "GROWN_TO_FOREST", many)
+        for start in (best, support(best), best.plan):
+            again = st.solve_problem(problem, budget=18, start=start)
+            assert again.value <= best.value * (1.0 + 1e-9)
+        assert st.solve_problem(problem, budget=18, start=cycle).value < 1.2 * best.value
+
+
+def test_a_matching_is_optimal_with_delta_kernels():
+    problem = clouds(8)
+    result = st.solve_problem(problem, budget=st.PerRow(1) & st.PerColumn(1))
+    alone = problem.constant - sum(
+        problem.constant - st.solve_support(problem, [pair]).value for pair in support(result)
+    )
+    assert result.value == pytest.approx(alone)
+    assert result.value <= st.solve_problem(problem, budget=st.PerRow(1) & st.PerColumn(1), gap_tol=1e-9).value
+
+
+@pytest.mark.parametrize("budget", [30, 60, 80, st.PerRow(1), st.PerRow(2), st.PerRow(2) & st.PerColumn(2)], ids=str)
+def test_longer_search_finds_little_more(budget):
+    """Uneven masses, where growing and exchanges of single links ended up to twice as high."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(50, 2)) + 0.5
+    C, a, b = st.cost_matrix(X, Y), rng.dirichlet(np.ones(60)), rng.dirichlet(np.ones(50))
+    default, longer = (st.solve(C, a, b, budget=budget, gap_tol=gap) for gap in (None, 1e-9))
+    assert longer.value <= default.value * (1.0 + 1e-12)
+    assert default.value < 1.15 * longer.value
+    for reg in (1e-3, 1.0):
+        assert st.solve(C, a, b, budget=budget, reg=reg).value < default.value * 1.01 + reg * (default.mass**2).sum()
+
+
+def test_a_gap_that_is_reached_ends_the_search(monkeypatch):
+    problem, looks = clouds(9), []
+    monkeypatch.setattr(search, "_shaken", lambda *args, shaken=search._shaken: _count(shaken(*args), looks))
+    result = st.solve_problem(problem, budget=22, gap_tol=0.5)
+    assert result.status is st.Status.GAP_REACHED
+    assert not looks
+    result = st.solve_problem(problem, budget=8, gap_tol=1e-12)
+    assert result.status is st.Status.GAP_OPEN
+    assert len(looks) == 2 * search._SHAKE_LOOKS
+
+
+def _count(plans, looks):
+    for plan in plans:
+        looks.append(plan)
+        yield plan
+
+
+def test_points_without_links():
+    """Nothing pays: the plan is empty, and there is nothing to shake."""
+    problem = st.Problem.from_matrices(np.full((3, 3), 50.0), unbalanced=1.0)
+    assert len(st.solve_problem(problem, budget=2).mass) == 0
+    plan = run.as_outcome(*NOTHING)._replace(record=Record())
+    still = local_search.Grafts(problem, limits(2, (3, 3)), plan, tol=1e-12)
+    still.begin(*NOTHING)
+    still.improve()
+    still.shake(1e6, -np.inf, np.random.default_rng(0))
+    assert still.outcome() is plan
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_objective_far_above_that_of_the_empty_plan_ends(seed):
+    """Negative costs: what counts as a gain is not below the rounding of what it is taken from."""
+    rng = np.random.default_rng(seed)
+    C = rng.integers(-3, 4, (24, 9)) * 1e8
+    problem = st.Problem.from_matrices(C, np.ones(24), np.ones(9), unbalanced=(0.0272, 28.65))
+    budget = st.Partition(rng.integers(0, 4, (24, 9)), 1)
+    plain, result = (st.solve_problem(problem, budget=budget, polish=choice) for choice in (False, True))
+    assert result.value <= plain.value
+
+
+def test_forbidden_pairs_of_a_long_start_are_left_out(monkeypatch):
+    monkeypatch.setattr(run, "GROWN_TO_FOREST", 5)
+    rng = np.random.default_rng(0)
+    C = rng.random((20, 20))
+    C[rng.random((20, 20)) < 0.4] = np.inf
+    start = [(int(i), int(j)) for i, j in zip(*divmod(rng.permutation(400)[:60], 20), strict=True)]
+    plain, begun = (st.solve(C, budget=24, start=first) for first in (None, start))
+    assert np.isfinite(C[begun.rows, begun.cols]).all()
+    assert begun.value < 1.2 * plain.value
+
+
+@pytest.mark.filterwarnings("ignore:.*lost in rounding:sparsetransport.SparseTransportWarning")
+def test_masses_are_exact_where_weights_are_far_apart():
+    rng = np.random.default_rng(0)
+    problem = st.Problem.from_matrices(rng.random((25, 20)), rng.random(25), rng.random(20), unbalanced=(1e-2, 1e8))
+    for budget in (15, 30, st.PerColumn(1)):
+        assert st.solve_problem(problem, budget=budget).kkt < 1e-9
