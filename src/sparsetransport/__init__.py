@@ -5,6 +5,7 @@ from .api import solve, solve_problem, solve_sample, solve_support
 from .batch import ProblemError, solve_batch, solve_stream
 from .budgets import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
 from .certify.bounds import guarantee
+from .effort import BARE, DEFAULT, QUICK, THOROUGH, Effort
 from .fewest import Fewest, solve_fewest
 from .geometry.costs import cost_matrix
 from .geometry.kernels import IMQ, RBF, Delta, IMQv2
@@ -23,13 +24,18 @@ from .sweep import solve_sweep
 __version__ = "0.1.0"
 __all__ = [
     "APGD",
+    "BARE",
+    "DEFAULT",
     "IMQ",
     "OMP",
+    "QUICK",
     "RBF",
+    "THOROUGH",
     "ActiveSet",
     "Certificate",
     "ConvergenceWarning",
     "Delta",
+    "Effort",
     "Fewest",
     "Greedy",
     "IMQv2",

@@ -1,18 +1,24 @@
 """Solve a transport problem with a budget: the functions that users call."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
 from . import _checks
 from .budgets import Uniform
-from .build_result import on_support
-from .options import Budget, Options, Polish, SolveOptions, as_pairs
+from .build_result import build_result, on_support
+from .effort import Effort
+from .engine.room import Constraint
+from .options import Budget, Options, Polish, SolveOptions, as_pairs, as_start
 from .plan import Callback
-from .problem import Problem, require_problem
-from .result import Result
-from .search import solve_checked
+from .problem import Problem, require_problem, warn_of_rounding
+from .result import Result, Status
 from .select.generic_greedy import Rule
+from .strategy import GapTest, Links, Search, find, find_by_rule
+
+_ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
 
 
 def solve(
@@ -27,6 +33,7 @@ def solve(
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
+    effort: str | Effort | None = None,
     polish: Polish = None,
     gap_tol: float | None = None,
     start: Any = None,
@@ -69,14 +76,16 @@ def solve(
         The solver on a support: exact, or the accelerated gradient of the paper.
     reclaim : bool
         Drop pairs whose mass came out zero and spend their budget again. False: the paper to the letter.
+    effort : {"quick", "default", "thorough"} or Effort, optional
+        How much to do: "quick" grows the plan, swaps entries for better pairs and goes beyond the budget and back by
+        backward elimination, as `solve_batch` does; "default" tries other starts too and, with `Delta` kernels, local
+        search on trees of links with perturbation; "thorough" many starts for as long as it helps. An `Effort` holds
+        every limit of the search.
     polish : bool or "quick", optional
-        Exchange entries for better pairs at the end, and go beyond the budget and back by reverse greedy; with delta
-        kernels, graft links on trees of links, unless it is to be "quick" (as in `solve_batch`). By default where
-        ``reclaim`` is on and the inner solver is exact.
+        An older way to name an effort: False for growing alone, "quick", or True for the default.
     gap_tol : float, optional
-        Go on improving until the certified relative gap is below this or nothing helps; ``status`` says which. The
-        polish goes on for as long as it helps, and starts once more from the plan without a budget and, where that is
-        cheap, from random pairs.
+        Go on, with the thorough effort, until the certified relative gap is below this or nothing helps; ``status``
+        says which.
     start : Result, plan or list of pairs, optional
         Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
@@ -109,6 +118,7 @@ def solve(
         method=method,
         inner=inner,
         reclaim=reclaim,
+        effort=effort,
         polish=polish,
         gap_tol=gap_tol,
         start=start,
@@ -235,4 +245,59 @@ def solve_support(problem: Problem, pairs: Any) -> Result:
     _checks.inside("pairs", links, problem.shape)
     support = np.array(links, np.int64).reshape(-1, 2)
     limits = Uniform(max(len(support), 1)).limits(problem.shape)
-    return on_support(problem, support[:, 0], support[:, 1], limits, _checks.as_numpy)
+    return on_support(problem, support[:, 0], support[:, 1], limits)
+
+
+def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
+    """Search as the options say, and build the result."""
+    start = options.start
+    if start.shape not in (None, problem.shape):
+        raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
+    _checks.inside("start", start.pairs, problem.shape)
+    constraint = Constraint(options.matroid, problem.shape)
+    warn_of_rounding(problem)
+    search = Search(
+        problem,
+        constraint,
+        options.effort,
+        given=Links(start.pairs, start.mass),
+        tol=options.tol,
+        callback=options.callback,
+        gap_tol=options.gap_tol,
+    )
+    if options.is_compiled:
+        outcome = find(search)
+    else:
+        outcome = find_by_rule(
+            search,
+            options.rule,
+            matroid=options.matroid,
+            inner=options.solver(problem, options.tol, options.max_iter),
+            reclaim=options.reclaim,
+            rng=options.rng,
+        )
+    result = build_result(outcome, search.certifier, give)
+    return result if search.gap_test is None else _with_gap(result, search.gap_test)
+
+
+def _with_gap(result: Result, test: GapTest) -> Result:
+    """The result with the proofs of its gap, and what they say of it."""
+    result._proofs.update({tight: replace(proof, value=result.value) for tight, proof in test.proofs.items()})
+    if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED):
+        return result
+    gap = result.relative_gap
+    if result.status in (Status.OPTIMAL, Status.EMPTY) and gap <= max(test.gap_tol, _ROUNDING):
+        return result
+    return replace(result, status=Status.GAP_REACHED if gap <= test.gap_tol else Status.GAP_OPEN)
+
+
+def solve_after(problem: Problem, options: Options, earlier: Iterable[Result]) -> Result:
+    """Solve, and where a plan of a smaller budget is better, once more from it; the better one of the two."""
+    result = solve_checked(problem, options, _checks.as_numpy)
+    best = min(earlier, key=lambda one: one.value, default=result)
+    if best.value >= result.value or result.status is Status.STOPPED:
+        return result
+    again = solve_checked(problem, options._replace(start=as_start(best)), _checks.as_numpy)
+    if again.value < result.value or again.status is not Status.STOPPED:
+        return min(result, again, key=lambda one: one.value)
+    return replace(result, status=Status.STOPPED)

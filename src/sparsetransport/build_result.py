@@ -1,7 +1,7 @@
 """What a solve found as users see it: a result with its figures, its path and what proves it."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from . import _checks
 from ._checks import Ints
 from .budgets import Limits
-from .certify.certifier import Prover
+from .certify.certifier import Certifier
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
 from .plan import Outcome, Record
@@ -19,9 +19,38 @@ from .result import Certificate, Parts, Result, Status
 SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 
 
-def assemble(outcome: Outcome, prover: Prover, give: Any) -> Result:
+class Backing:
+    """What a result asks for proofs, and for plans of smaller budgets; its certifier may be made when first needed."""
+
+    def __init__(self, certifier: Certifier | Callable[[], Certifier], give: Callable[[Any], Any]) -> None:
+        self._certifier, self.give = certifier, give
+
+    @property
+    def certifier(self) -> Certifier:
+        """The certifier, made now if it is not there yet."""
+        if not isinstance(self._certifier, Certifier):
+            self._certifier = self._certifier()
+        return self._certifier
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_certifier": self.certifier, "give": self.give}
+
+    def prove(self, parts: Parts, tight: bool) -> Certificate:
+        """A certificate with the user's kind of arrays."""
+        proof = self.certifier(parts.rows, parts.cols, parts.mass, parts.value, tight)
+        arrays = {name: self.give(getattr(proof, name)) for name in ("potential_a", "potential_b", "u", "v")}
+        return replace(proof, **arrays)
+
+    def restrict(self, rows: Ints, cols: Ints, entries: int) -> Result:
+        """The exact plan on a support, compared with all others within the budget of at most so many entries."""
+        limits = self.certifier.limits
+        limits = limits._replace(total=min(limits.total, max(entries, 1)))
+        return on_support(self.certifier.problem, rows, cols, limits, self.give)
+
+
+def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], Any]) -> Result:
     """An outcome as users see it: entries with mass only."""
-    problem = prover.problem
+    problem = certifier.problem
     kept = outcome.mass > 0.0
     rows, cols, mass = outcome.rows[kept], outcome.cols[kept], outcome.mass[kept]
     r, c = problem.fields(rows, cols, mass)
@@ -36,41 +65,23 @@ def assemble(outcome: Outcome, prover: Prover, give: Any) -> Result:
     gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
     residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
     status = outcome.status.said_of(parts, problem.cost.has_pairs)
-    converged = outcome.converged and residual <= max(SMALL_RESIDUAL, prover.tol)
+    converged = outcome.converged and residual <= max(SMALL_RESIDUAL, certifier.tol)
     if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
         _checks.warn(
             f"the inner solver stopped at a relative KKT residual of {residual:.2g}: with inner='apgd' raise max_iter, "
             "else the problem is badly conditioned, and a larger reg or a smaller unbalanced helps",
             _checks.ConvergenceWarning,
         )
-
-    return Result(
-        status,
-        converged,
-        residual,
-        outcome.record.path(outcome.start, partial(restricted, prover, give)),
-        {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg},
-        parts,
-        give,
-        partial(proof_of, prover, parts, give),
-    )
+    backing = Backing(certifier, give)
+    path = outcome.record.path(outcome.start, backing.restrict)
+    log = {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg}
+    return Result(status, converged, residual, path, log, parts, backing)
 
 
-def proof_of(prover: Prover, parts: Parts, give: Any, tight: bool) -> Certificate:
-    """A certificate with the user's kind of arrays."""
-    proof = prover(parts, tight)
-    arrays = {name: give(getattr(proof, name)) for name in ("potential_a", "potential_b", "u", "v")}
-    return replace(proof, **arrays)
-
-
-def restricted(prover: Prover, give: Any, rows: Ints, cols: Ints, entries: int) -> Result:
-    """The exact plan on a support, compared with all others within the budget of at most so many entries."""
-    limits = prover.limits._replace(total=min(prover.limits.total, max(entries, 1)))
-    return on_support(prover.problem, rows, cols, limits, give)
-
-
-def on_support(problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: Any) -> Result:
+def on_support(
+    problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: Callable[[Any], Any] = _checks.as_numpy
+) -> Result:
     """The exact solution on a support, as a result within the limits."""
     solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
     outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
-    return assemble(outcome, Prover(problem, limits, EXACT), give)
+    return build_result(outcome, Certifier(problem, limits, EXACT), give)

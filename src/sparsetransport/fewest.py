@@ -8,16 +8,15 @@ from typing import Unpack
 import numpy as np
 
 from . import _checks
-from .api import solve_support
+from .api import solve_after, solve_support
 from .budgets import PerColumn, PerRow, Uniform, as_matroid, no_limits
-from .build_result import assemble
-from .certify.certifier import Prover
+from .build_result import build_result
+from .certify.certifier import Certifier
+from .effort import BARE
 from .inner.solvers import EXACT
 from .options import Budget, Options, SolveOptions
 from .problem import Problem, require_problem
 from .result import Result, Status
-from .search import solve_after
-from .strategy_run import run
 
 _KINDS = Uniform, PerRow, PerColumn  # a number large enough has room for any plan
 _NOTHING = 1e-12  # of the empty plan's objective: rounding
@@ -120,13 +119,11 @@ def solve_fewest(
     if not callable(budget):
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
-    full = run(problem, no_limits(problem.shape), [], EXACT, polish=False)
-    prover = Prover(problem, no_limits(problem.shape), EXACT)
-    prover.full = full
-    optimum = assemble(full, prover, _checks.as_numpy)
+    unlimited = Certifier(problem, no_limits(problem.shape), EXACT)
+    optimum = build_result(unlimited.full, unlimited, _checks.as_numpy)
     target = optimum.value + max(within * abs(optimum.value), _NOTHING * abs(problem.constant))
-    solved = partial(_solved, problem, budget, checked, prover)
-    bare = partial(_solved, problem, budget, checked._replace(polish=False, gap_tol=None, callback=None), prover)
+    solved = partial(_solved, problem, budget, checked)
+    bare = partial(_solved, problem, budget, checked._replace(effort=BARE, gap_tol=None, callback=None))
     if problem.constant <= target:
         nothing = replace(solve_support(problem, []), status=Status.BUDGET_USED)
         return Fewest(nothing, optimum, target, 0, {}, False, bare)
@@ -166,9 +163,8 @@ def _solved(
     problem: Problem,
     budget: Callable[[int], Budget],
     options: Options,
-    first: Prover,
     number: int,
     earlier: Sequence[Result] = (),
 ) -> Result:
     options = options._replace(matroid=as_matroid(budget(number)))
-    return solve_after(problem, options, _checks.as_numpy, first, earlier)
+    return solve_after(problem, options, earlier)

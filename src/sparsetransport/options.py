@@ -6,7 +6,8 @@ import numpy as np
 
 from . import _checks
 from ._checks import Floats
-from .budgets import Matroid, Pair, as_matroid, counts, pairs_of
+from .budgets import Matroid, Pair, as_matroid, pairs_of
+from .effort import BARE, DEFAULT, QUICK, THOROUGH, Effort, as_effort
 from .inner.solvers import EXACT, SOLVERS, ActiveSet
 from .plan import Callback
 from .result import Result
@@ -39,7 +40,7 @@ Budget = SupportsIndex | Matroid | None
 
 
 Polish = bool | Literal["quick"] | None
-"""Whether to exchange entries at the end; "quick": without the grafts that delta kernels allow."""
+"""An older way to name an effort: False for growing alone, "quick", or True for the default."""
 
 
 class CommonOptions(TypedDict, total=False):
@@ -48,6 +49,7 @@ class CommonOptions(TypedDict, total=False):
     method: str | Rule
     inner: str
     reclaim: bool
+    effort: str | Effort | None
     polish: Polish
     gap_tol: float | None
     rng: Any
@@ -77,8 +79,7 @@ class Options(NamedTuple):
     rule: Rule
     solver: Any
     reclaim: bool
-    polish: bool
-    grafts: bool
+    effort: Effort
     gap_tol: float | None
     start: Start
     callback: Callback | None
@@ -94,6 +95,7 @@ class Options(NamedTuple):
         method: str | Rule = "omp",
         inner: str = "active_set",
         reclaim: bool = True,
+        effort: str | Effort | None = None,
         polish: Polish = None,
         gap_tol: float | None = None,
         start: Any = None,
@@ -122,8 +124,7 @@ class Options(NamedTuple):
             rule,
             solver,
             _checks.flag("reclaim", reclaim),
-            reclaim and exact if polish is None else polish == "quick" or _checks.flag("polish", polish),
-            polish != "quick",
+            chosen_effort(effort, polish, gap_tol, improves=reclaim and exact),
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
             as_start(start),
             _checks.function("callback", callback),
@@ -133,14 +134,22 @@ class Options(NamedTuple):
         )
 
     @property
-    def counting(self) -> bool:
-        """Does the budget count entries?"""
-        return counts(self.matroid)
+    def is_compiled(self) -> bool:
+        """True if the compiled solver knows all that is asked for, which other rules are not."""
+        return type(self.rule) is OMP and self.reclaim and self.solver is ActiveSet
 
-    @property
-    def compiled(self) -> bool:
-        """Does the compiled loop know all that is asked for? Not the rules of others."""
-        return type(self.rule) is OMP and self.reclaim and self.solver is ActiveSet and self.counting
+
+def chosen_effort(effort: Any, polish: Any, gap_tol: Any, *, improves: bool) -> Effort:
+    """The effort that was asked for: as one, by its name, or by an older word for it."""
+    if effort is not None:
+        if polish is not None:
+            raise TypeError("polish is an older way to name an effort: give effort alone")
+        return as_effort("effort", effort)
+    if polish is not None and polish != "quick":
+        improves = _checks.flag("polish", polish)
+    if not improves:
+        return BARE
+    return QUICK if polish == "quick" else DEFAULT if gap_tol is None else THOROUGH
 
 
 def as_start(start: Any) -> Start:

@@ -1,7 +1,8 @@
 """The problem: costs, masses, kernels and weights, and what the objective looks like on a support."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -206,6 +207,21 @@ class Problem:
         return max(float(np.abs(r).max()), float(np.abs(c).max()), -min(self.cost.lowest, 0.0))
 
     @property
+    def has_deltas(self) -> bool:
+        """True if marginal errors are counted point by point."""
+        return self.gram_a.is_delta and self.gram_b.is_delta
+
+    @property
+    def has_trees(self) -> bool:
+        """True if plans without cycles are enough: marginal errors are counted point by point, and ``reg`` is zero."""
+        return self.reg == 0.0 and self.has_deltas
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What was found out about the problem, such as its unbudgeted optimum, for whoever asks next."""
+        return {}
+
+    @property
     def costs_are_lost(self) -> bool:
         """Do marginal errors weigh so much that costs are lost in the rounding of their sum?"""
         return bool(costs_are_lost(self.scale, self.cost.common))
@@ -254,6 +270,22 @@ class Problem:
         same = (rows[:, None] == other_rows) & (cols[:, None] == other_cols)
         block[same] += self.reg
         return block
+
+
+def mean_problem(problems: Sequence[Problem], weights: Floats) -> Problem:
+    """The problem with the weighted mean of costs and masses; kernels and weights of marginals are those of the first.
+
+    Lazy costs are those of the first, too.
+    """
+    share, first = weights / weights.sum(), problems[0]
+    if len(problems) == 1:
+        return first
+    a, b = (sum(w * getattr(one, side) for w, one in zip(share, problems, strict=True)) for side in ("a", "b"))
+    cost = first.cost
+    if not any(one.cost.is_lazy for one in problems) and any(one.cost is not cost for one in problems):
+        matrices = (one.cost.compiled.matrix for one in problems)
+        cost = Cost.of_matrix(sum(w * matrix for w, matrix in zip(share, matrices, strict=True)))
+    return replace(first, cost=cost, a=a, b=b)
 
 
 def _sums(index: Ints, mass: Floats, size: int) -> Floats:

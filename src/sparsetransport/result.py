@@ -203,9 +203,12 @@ class Result(Gap):
     path: Path
     log: dict[str, Any]
     _parts: Parts
-    _give: Callable[[NDArray[Any]], Any]
-    _prove: Callable[[bool], Certificate]
+    _backing: Any  # a `build_result.Backing`
     _proofs: dict[bool, Certificate] = field(default_factory=dict)
+
+    def _give(self, array: NDArray[Any]) -> Any:
+        """An array as the user's kind of array."""
+        return self._backing.give(array)
 
     def __repr__(self) -> str:
         (m, n), errors = self._parts.shape, self.marginal_errors
@@ -348,13 +351,13 @@ class Result(Gap):
     def lower_bound(self) -> float:
         """No plan within the budget has a lower objective: the best bound known so far, at first the cheap one."""
         if not self._proofs:
-            self._proofs[False] = self._prove(False)
+            self._proofs[False] = self._backing.prove(self._parts, False)
         return max(proof.lower_bound for proof in self._proofs.values())
 
     def certify(self) -> Certificate:
         """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too."""
         if True not in self._proofs:
-            self._proofs[True] = self._prove(True)
+            self._proofs[True] = self._backing.prove(self._parts, True)
         return self._proofs[True]
 
 

@@ -9,15 +9,18 @@ import numpy as np
 
 from . import _checks
 from ._checks import Floats, Ints
-from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, no_limits, pairs_of
-from .build_result import assemble
-from .certify.certifier import Prover
-from .engine.shared_solver import SharedOutcome, SharedSupport, run
+from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, pairs_of
+from .build_result import build_result
+from .certify.certifier import Certifier
+from .effort import DEFAULT, Effort
+from .engine.room import Constraint
+from .engine.shared_solver import SharedOutcome, SharedSolver
 from .inner.solvers import EXACT
-from .options import as_pairs, as_start
+from .options import Polish, as_pairs, as_start, chosen_effort
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import Problem, warn_of_rounding
 from .result import Gap, Path, Result, Status
+from .strategy import SharedSearch, find_shared
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,10 @@ class SharedResult(Gap):
     status: Status
     path: "Path[SharedResult]"
     log: dict[str, Any]
-    _provers: list[Prover] = field(repr=False)
+    _certifiers: list[Certifier] = field(repr=False)
 
     def __repr__(self) -> str:
-        m, n = self._provers[0].problem.shape
+        m, n = self._certifiers[0].problem.shape
         return (
             f"SharedResult({len(self.links)} links for {len(self.mass)} scenarios of {m}x{n}, "
             f"value={self.value:.4g}, {self.status})"
@@ -87,8 +90,8 @@ class SharedResult(Gap):
         """The plan of every scenario as a `Result` of its own, with the links that have mass in it."""
         rows, cols = (ends.copy() for ends in self.links.T)  # kernels are compiled for arrays that can be written to
         return [
-            assemble(Outcome(rows, cols, mass, self.status, (), Record(), True), prover, _checks.as_numpy)
-            for mass, prover in zip(self.mass.copy(), self._provers, strict=True)
+            build_result(Outcome(rows, cols, mass, self.status, (), Record(), True), certifier, _checks.as_numpy)
+            for mass, certifier in zip(self.mass.copy(), self._certifiers, strict=True)
         ]
 
     @cached_property
@@ -96,9 +99,9 @@ class SharedResult(Gap):
         """The objective of every scenario."""
         rows, cols = self.links[:, 0], self.links[:, 1]
         found = []
-        for prover, mass in zip(self._provers, self.mass, strict=True):
+        for certifier, mass in zip(self._certifiers, self.mass, strict=True):
             used = mass > 0.0  # a link may be forbidden in a scenario that does not use it
-            found.append(prover.problem.value(rows[used], cols[used], mass[used]))
+            found.append(certifier.problem.value(rows[used], cols[used], mass[used]))
         return np.array(found)
 
     @property
@@ -128,7 +131,7 @@ class SharedResult(Gap):
     @property
     def _constant(self) -> float:
         """The weighted sum of the empty plans' objectives."""
-        return float(self.weights @ np.array([prover.problem.constant for prover in self._provers]))
+        return float(self.weights @ np.array([certifier.problem.constant for certifier in self._certifiers]))
 
     def _bounds(self) -> tuple[float, float, float]:
         return self.value, self.lower_bound, self._constant
@@ -141,7 +144,8 @@ def solve_shared(
     *,
     fixed: Any = None,
     start: Any = None,
-    polish: bool | None = None,
+    effort: str | Effort | None = None,
+    polish: Polish = None,
     tol: float | None = None,
     n_jobs: int | None = -1,
     callback: Callback | None = None,
@@ -211,27 +215,18 @@ def solve_shared(
     _require_fixed(there, matroid, limits, scenarios)
     threads = _checks.threads(n_jobs)
     exact = EXACT if tol is None else _checks.number("tol", tol, positive=True)
-    polishes = polish is None or _checks.flag("polish", polish)
+    how = chosen_effort(effort, polish, None, improves=True)
     _checks.function("callback", callback)
     warn_of_rounding(max(scenarios, key=lambda one: one.scale / (one.cost.common or np.inf)))
-    outcome = run(
-        scenarios,
-        shares,
-        limits,
-        there,
-        begun.pairs,
-        matroid=None if counts(matroid) else matroid,
-        polish=polishes,
-        tol=exact,
-        n_jobs=threads,
-        callback=callback,
+    outcome = find_shared(
+        SharedSearch(scenarios, shares, Constraint(matroid, shape), how, there, begun.pairs, exact, threads, callback)
     )
-    return as_result(outcome, [Prover(one, limits, exact) for one in scenarios], shares)
+    return as_result(outcome, [Certifier(one, limits, exact, how) for one in scenarios], shares)
 
 
-def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) -> SharedResult:
+def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floats) -> SharedResult:
     """An outcome as users see it."""
-    problems = [prover.problem for prover in provers]
+    problems = [certifier.problem for certifier in certifiers]
     if not any(problem.cost.has_pairs for problem in problems):
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
@@ -244,20 +239,20 @@ def as_result(outcome: SharedOutcome, provers: list[Prover], weights: Floats) ->
         mass,
         shares,
         outcome.status,
-        outcome.record.path(outcome.start, partial(_restricted, provers, weights)),
-        {"steps": len(outcome.record), "scenarios": len(provers)},
-        provers,
+        outcome.record.path(outcome.start, partial(_restricted, certifiers, weights)),
+        {"steps": len(outcome.record), "scenarios": len(certifiers)},
+        certifiers,
     )
 
 
-def _restricted(provers: list[Prover], weights: Floats, rows: Ints, cols: Ints, entries: int) -> SharedResult:
+def _restricted(certifiers: list[Certifier], weights: Floats, rows: Ints, cols: Ints, entries: int) -> SharedResult:
     """The exact plans on given links, compared with all others within the budget of at most so many links."""
-    limits = provers[0].limits._replace(total=min(provers[0].limits.total, max(entries, 1)))
-    problems = [prover.problem for prover in provers]
-    engine = SharedSupport(problems, weights, no_limits(problems[0].shape), n_jobs=1)
-    engine.seed(pairs_of(rows, cols), [])
-    outcome = engine.outcome(Status.GIVEN)
-    return as_result(outcome, [Prover(one, limits, EXACT) for one in problems], weights)
+    limits = certifiers[0].limits._replace(total=min(certifiers[0].limits.total, max(entries, 1)))
+    problems = [certifier.problem for certifier in certifiers]
+    solver = SharedSolver(problems, weights, Constraint(None, problems[0].shape), DEFAULT.tuning)
+    solver.seed(pairs_of(rows, cols), [])
+    outcome = solver.outcome()
+    return as_result(outcome, [Certifier(one, limits, EXACT) for one in problems], weights)
 
 
 def checked_problems(problems: Sequence[Problem]) -> list[Problem]:

@@ -3,14 +3,10 @@
 from collections.abc import Iterable
 from typing import Unpack
 
-from . import _checks
-from .budgets import no_limits
-from .certify.certifier import Prover
-from .inner.solvers import EXACT
+from .api import solve_after
 from .options import Budget, Options, SolveOptions
 from .problem import Problem, require_problem
 from .result import Result, Status
-from .search import solve_after
 
 
 def solve_sweep(problem: Problem, budgets: Iterable[Budget], **options: Unpack[SolveOptions]) -> list[Result]:
@@ -52,10 +48,9 @@ def solve_sweep(problem: Problem, budgets: Iterable[Budget], **options: Unpack[S
     if "budget" in options:
         raise TypeError("solve_sweep takes budgets, a list, and no budget")
     checked = [Options.checked(budget=budget, **options) for budget in budgets]
-    first = Prover(problem, no_limits(problem.shape), EXACT)
     found: list[Result] = []
     for each in checked:
-        found.append(solve_after(problem, each, _checks.as_numpy, first, found))
+        found.append(solve_after(problem, each, found))
         if found[-1].status is Status.STOPPED:
             break
     return found

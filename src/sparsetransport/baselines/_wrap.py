@@ -9,8 +9,8 @@ import numpy as np
 from .. import _checks
 from .._checks import Floats, Ints
 from ..budgets import Matroid, as_matroid, limits_of
-from ..build_result import assemble
-from ..certify.certifier import Prover
+from ..build_result import build_result
+from ..certify.certifier import Certifier
 from ..inner.solvers import EXACT
 from ..plan import Outcome, Record
 from ..problem import Problem
@@ -78,7 +78,7 @@ def as_result(
     else:
         rows, cols = np.nonzero(plan > 0.0)
         mass = plan[rows, cols]
-    prover = Prover(problem, limits_of(as_matroid(budget), problem.shape), EXACT)
+    certifier = Certifier(problem, limits_of(as_matroid(budget), problem.shape), EXACT)
     record = Record() if record is None else record
-    result = assemble(Outcome(rows, cols, mass, Status.BASELINE, (), record, True), prover, _checks.as_numpy)
+    result = build_result(Outcome(rows, cols, mass, Status.BASELINE, (), record, True), certifier, _checks.as_numpy)
     return replace(result, converged=bool(converged), log={**result.log, **log, "problem": problem})

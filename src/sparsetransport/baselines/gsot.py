@@ -10,7 +10,7 @@ from .. import _checks
 from .._checks import Floats
 from .._numba.compiling import compiled
 from ..budgets import Uniform
-from ..certify.certifier import Prover
+from ..certify.certifier import Certifier
 from ..engine.shared_solver import SharedOutcome
 from ..inner.solvers import EXACT
 from ..plan import Record
@@ -96,7 +96,7 @@ def gsot(
     outcome = SharedOutcome(rows, cols, state.plans[:, rows, cols], Status.BASELINE, (), Record())
     limits = Uniform(min(k, m * n)).limits((m, n))
     result = as_result(
-        outcome, [Prover(one, limits, EXACT) for one in scenarios], _checks.weights(None, len(scenarios))
+        outcome, [Certifier(one, limits, EXACT) for one in scenarios], _checks.weights(None, len(scenarios))
     )
     result.log["primal"] = float(np.linalg.norm(state.plans - state.copies))
     result.log["iterations"] = max_iter

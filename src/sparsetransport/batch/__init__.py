@@ -11,10 +11,10 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from .. import _checks
-from ..options import CommonOptions, Options
+from ..options import CommonOptions
 from ..problem import Problem, weights_of
 from ..result import Result
-from .worker import Budgets, ProblemError, Stop, Task, solve_chunk
+from .worker import Budgets, ProblemError, Stop, Task, batch_options, solve_chunk
 
 __all__ = ["ProblemError", "solve_batch", "solve_stream", "workers"]
 
@@ -48,8 +48,8 @@ def solve_batch(
 def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: Unpack[BatchOptions]) -> list[Any]:
     """Solve many problems, of one size or of many: a list of results, in order.
 
-    They are what ``solve(..., polish="quick")`` gives one by one. With delta kernels on both sides, ``polish=True``
-    finds better plans, in milliseconds a problem in place of tenths of one.
+    They are what ``solve(..., effort="quick")`` gives one by one. With delta kernels on both sides,
+    ``effort="default"`` finds better plans, in milliseconds a problem in place of tenths of one.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def solve_stream(
     _checks.jobs(n_jobs)
     weights_of(unbalanced)
     _checks.number("reg", reg, positive=False)
-    Options.checked(budget=None if callable(budget) else budget, **options)
+    batch_options(None if callable(budget) else budget, {**options})
     task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, {**options}, Stop())
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
 

@@ -1,33 +1,31 @@
-"""One worker's share of a batch: problems in, results out, with one call of machine code for those that are alike."""
+"""One worker's share of a batch: problems in, results out, with one compiled call for those that are alike."""
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _checks
-from .._checks import Floats, Ints
-from .._numba.codes import UNFINISHED
-from ..budgets import Limits, limits_of
-from ..build_result import SMALL_RESIDUAL
+from .._numba.codes import BUDGET_USED, LOCAL, OPTIMAL, UNFINISHED
+from ..api import solve_checked
+from ..budgets import Limits, counts, limits_of
+from ..build_result import SMALL_RESIDUAL, Backing
+from ..certify.certifier import Certifier
+from ..effort import QUICK, Eliminate, Matching
 from ..engine import batch_solver
 from ..engine.matching import is_one_to_one
-from ..forest.trees import has_deltas
 from ..geometry.kernels import Delta
-from ..geometry.matrices import Cost
 from ..options import Budget, Options
-from ..problem import Problem, auto_weight, costs_are_lost, is_usual, weights_of
-from ..result import Result
-from ..search import solve_checked
-from .lazy_result import Asked, Later, Matrices, Solved
+from ..problem import Problem, costs_are_lost, weights_of
+from ..result import Parts, Path, Result, Status
+from .stack import Matrices, Stack, matrices
 
-# Threads take turns at what Python does before and after the kernel. They could not do it at the same time anyway, and
-# without turns they fight over the GIL at every call of NumPy.
+# Threads take turns at what Python does before and after the compiled call. They could not do it at the same time
+# anyway, and without turns they fight over the GIL at every call of NumPy.
 _TURN = threading.RLock()  # a budget may be a function that solves a batch itself
 
 
@@ -40,6 +38,7 @@ def _new_turn() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_turn)
 
+_STATUS = {BUDGET_USED: Status.BUDGET_USED, LOCAL: Status.LOCAL, OPTIMAL: Status.OPTIMAL}
 _DEFAULTS = {"kernels": None, "unbalanced": "auto", "reg": 0.0}
 Budgets = Budget | Callable[[int, int], Budget]
 """One for all problems, or a function of their shapes."""
@@ -78,12 +77,21 @@ class Task(NamedTuple):
     stop: Stop
 
 
+class Asked(NamedTuple):
+    """A problem of a chunk, its place there, and how to solve it."""
+
+    place: int
+    source: Problem | Matrices  # matrices are looked at together
+    limits: Limits | None  # None: to be solved alone
+    options: Options
+    give: Any  # what turns arrays into the user's kind
+
+
 def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | ProblemError]:
     """Results for some problems, the first of which has the given index."""
     first, items = chunk
     results: list[Any] = [None] * len(items)
-    matrices: list[Asked] = []
-    problems: list[Asked] = []
+    groups: tuple[list[Asked], list[Asked]] = ([], [])  # of matrices, and of problems
     alone: list[Asked] = []
     with _TURN:
         budgets, plain = _Budgets(task), _is_plain(task.geometry)
@@ -93,11 +101,8 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
             except Exception as error:
                 results[k] = ProblemError.of(first + k, error)
                 continue
-            if ready.limits is None:
-                alone.append(ready)
-            else:
-                (problems if isinstance(ready.source, Problem) else matrices).append(ready)
-    for group in (matrices, problems):
+            (alone if ready.limits is None else groups[isinstance(ready.source, Problem)]).append(ready)
+    for group in groups:
         if group:
             try:
                 alone += _together(group, task, results)
@@ -112,19 +117,19 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
 
 def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> Asked:
     """A problem as the user gave it, made ready for the compiled batch if that knows its kind."""
-    arrays = _matrices(item) if plain else None
+    arrays = matrices(item) if plain else None
     if arrays is not None:
         options, limits = budgets(arrays[0].shape)
-        if limits is not None and arrays[0].size < batch_solver.LARGE and not options.grafts:
+        if limits is not None and options.effort.is_quick:
             return Asked(k, arrays, limits, options, _checks.as_numpy)
     problem, give = _problem(item, task.geometry)
     options, limits = budgets(problem.shape)
-    together = limits is not None and batch_solver.fits(problem) and not (options.grafts and has_deltas(problem))
+    together = batch_solver.fits(problem) and (options.effort.is_quick or not problem.has_deltas)
     return Asked(k, problem, limits if together else None, options, give)
 
 
 def _is_plain(geometry: dict[str, Any]) -> bool:
-    """Do costs and masses say all, the weights being sound and the same for all problems?"""
+    """True if costs and masses say all, the weights being sound and the same for all problems."""
     kernels = geometry["kernels"]
     try:
         weights_of(geometry["unbalanced"])
@@ -132,26 +137,6 @@ def _is_plain(geometry: dict[str, Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return kernels is None or isinstance(kernels, Delta)
-
-
-def _matrices(item: Any) -> Matrices | None:
-    """Costs and masses, if they are arrays of NumPy that fit each other; their entries are not looked at yet."""
-    if type(item) is np.ndarray:
-        cost, a, b = item, None, None
-    elif type(item) is tuple and 1 <= len(item) <= 3:
-        cost, a, b = (*item, None, None)[:3]
-    else:
-        return None
-    if type(cost) is not np.ndarray or cost.ndim != 2 or cost.dtype.kind not in "fiu" or not cost.size:
-        return None
-    if not (_fits(a, cost.shape[0]) and _fits(b, cost.shape[1])):
-        return None
-    return np.ascontiguousarray(cost, np.float64), a, b
-
-
-def _fits(mass: Any, size: int) -> bool:
-    """Is this an array of NumPy with one mass for every point, or None for uniform ones?"""
-    return mass is None or (type(mass) is np.ndarray and mass.shape == (size,) and mass.dtype.kind in "fiu")
 
 
 def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:
@@ -195,145 +180,121 @@ class _Budgets:
             budget = int(budget)
         key = (type(budget), budget) if isinstance(budget, int | None) else id(budget)
         if key not in self.by_budget:
-            options = Options.checked(budget=budget, **self.task.options)
-            asked = options.gap_tol is not None or self.task.options.get("polish") is True  # else they take too long
-            self.by_budget[key] = budget, options._replace(grafts=options.grafts and asked)
+            self.by_budget[key] = budget, batch_options(budget, self.task.options)
         return self.by_budget[key][1]
+
+
+def batch_options(budget: Any, given: dict[str, Any]) -> Options:
+    """The options of a batch, whose effort is quick unless another one, or a gap, is asked for."""
+    options = Options.checked(budget=budget, **given)
+    asked = any(given.get(name) is not None for name in ("effort", "polish", "gap_tol"))
+    return options if asked or not options.effort.improves else options._replace(effort=QUICK)
 
 
 def _limits(options: Options, shape: Any) -> Limits | None:
     """The limits of the budget, if the options are those that the compiled batch knows."""
-    if not options.compiled or options.gap_tol is not None:
+    how = options.effort
+    unknown = not options.is_compiled or options.gap_tol is not None or not len(how.program)
+    if unknown or shape[0] * shape[1] >= how.batch_pairs or not counts(options.matroid):
         return None
     limits = limits_of(options.matroid, shape)
-    return None if len(limits.labels) or (options.polish and is_one_to_one(limits)) else limits
+    has_matching = any(isinstance(start, Matching) for start in how.starts) and is_one_to_one(limits)
+    return None if len(limits.labels) or has_matching else limits
 
 
 def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]:
-    """Solve many problems, all of one kind, in one call of machine code; those that must be solved alone come back."""
-    options, left = group[0].options, []
+    """Solve many problems, all of one kind, in one compiled call; those that must be solved alone come back."""
+    options, left = group[0].options, list[Asked]()
     with _TURN:
-        if isinstance(group[0].source, Problem):
-            packed, scale = _pack_problems(group, options.tol)
-            problems: list[Any] = [ready.source for ready in group]
-            empty = np.array([not problem.cost.has_pairs for problem in problems])
-            common = np.array([problem.cost.common for problem in problems])
-        else:
-            flat = _Flat.of(group)
-            fine = flat.seen.sound & flat.usual
-            if weights_of(task.geometry["unbalanced"]).need_auto:  # alone there will be a warning
-                fine &= ~flat.apart
-            if not fine.all():  # rare: leave these out, and look again
-                left = [ready for ready, good in zip(group, fine.tolist(), strict=True) if not good]
-                group = [ready for ready, good in zip(group, fine.tolist(), strict=True) if good]
-                if not group:
-                    return left
-                flat = _Flat.of(group)
-            packed, scale = _pack_matrices(group, flat, task.geometry, options.tol)
-            empty, common = flat.seen.allowed == 0, flat.common
-    plans = batch_solver.solve(packed, options.polish)
+        stack = _stacked(group, task)
+        if not stack.fine.all():  # rare: leave these out, and look again
+            left = [ready for ready, fine in zip(group, stack.fine.tolist(), strict=True) if not fine]
+            group = [ready for ready, fine in zip(group, stack.fine.tolist(), strict=True) if fine]
+            if not group:
+                return left
+            stack = _stacked(group, task)
+        extra = max((each.most for each in options.effort.improvers if isinstance(each, Eliminate)), default=0)
+        limits = [ready.limits for ready in group if ready.limits is not None]
+        packed = stack.pack(limits, extra, options.tol)
+    plans = batch_solver.solve(packed, options.effort.program, options.effort.tuning)
     with _TURN:
-        solved = Solved.of(plans, packed, scale, empty)
-        finished = (plans.code != UNFINISHED) & (solved.kkt <= max(SMALL_RESIDUAL, options.tol))
+        scale = stack.scale
+        kkt = np.divide(plans.number[:, 2], scale, out=np.zeros_like(scale), where=scale > 0.0)
+        finished = (plans.code != UNFINISHED) & (kkt <= max(SMALL_RESIDUAL, options.tol))
         finished &= np.isfinite(plans.number).all(1)
-        finished &= ~costs_are_lost(scale, common)  # solved alone there will be a warning
-        for k, (ready, done) in enumerate(zip(group, finished.tolist(), strict=True)):
+        finished &= ~costs_are_lost(scale, stack.common)  # solved alone there will be a warning
+        made = _results(stack, plans, kkt.tolist(), group)
+        for ready, done, result in zip(group, finished.tolist(), made, strict=True):
             if done:
-                results[ready.place] = Later.of(solved, k, ready)
+                results[ready.place] = result
             else:
                 left.append(ready)
     return left
 
 
-def _limits_of(group: Sequence[Asked]) -> list[Limits]:
-    limits: Any = [ready.limits for ready in group]  # what is solved together has some
-    return limits  # type: ignore[no-any-return]
+def _stacked(group: Sequence[Asked], task: Task) -> Stack:
+    sources: Any = [ready.source for ready in group]
+    if isinstance(sources[0], Problem):
+        return Stack.of_problems(sources)
+    return Stack.of_matrices(sources, weights_of(task.geometry["unbalanced"]), task.geometry["reg"])
 
 
-def _pack_problems(group: Sequence[Asked], tol: float) -> tuple[batch_solver.Pack, Floats]:
-    """Problems side by side, and their scales."""
-    problems: Any = [ready.source for ready in group]
-    scale = np.array([problem.scale for problem in problems])
-    grams = [(problem.gram_a.matrix, problem.gram_b.matrix) for problem in problems]
-    numbers = [(2.0 * problem.unbalanced[0], 2.0 * problem.unbalanced[1], problem.reg) for problem in problems]
-    packed = batch_solver.Pack.of(
-        [(*problem.shape, len(a), len(b)) for problem, (a, b) in zip(problems, grams, strict=True)],
-        _limits_of(group),
-        np.column_stack([np.array(numbers), tol * scale]),
-        np.concatenate([problem.cost.compiled.matrix.ravel() for problem in problems]),
-        np.concatenate([gram.ravel() for both in grams for gram in both]),
-        np.concatenate([side for problem in problems for side in (problem.a, problem.b)]),
-        np.concatenate([side for problem in problems for side in problem.base]),
+def _results(
+    stack: Stack, plans: batch_solver.Plans, kkt: list[float], group: Sequence[Asked]
+) -> Iterator[Result | None]:
+    """The plans of a compiled call as results, in order; None for one that is not finished."""
+    points, pairs = stack.ends()
+    sizes, numbers, weights, reg = (
+        plans.sizes.tolist(),
+        plans.number.tolist(),
+        stack.weights.tolist(),
+        stack.reg.tolist(),
     )
-    return packed, scale
+    codes, empty, shapes = plans.code.tolist(), stack.empty.tolist(), stack.shape.tolist()
+    rows, cols, potential = plans.label[:, 0].copy(), plans.label[:, 1].copy(), -plans.field
+    entry = step = gone = 0
+    for k, ready in enumerate(group):
+        if codes[k] == UNFINISHED:
+            yield None
+            continue
+        (m, n), (entries, steps, departures) = shapes[k], sizes[k]
+        at, first, middle, last = slice(entry, entry + entries), points[k], points[k] + m, points[k + 1]
+        linear, value, _ = numbers[k]
+        wanted = stack.mass[first:middle], stack.mass[middle:last]
+        constant = -0.5 * float(stack.base[first:last] @ stack.mass[first:last])
+        parts = Parts(
+            rows[at],
+            cols[at],
+            plans.mass[at],
+            (m, n),
+            value,
+            linear,
+            wanted,
+            (plans.marginal[first:middle], plans.marginal[middle:last]),
+            (potential[first:middle], potential[middle:last]),
+            ready.source.points if isinstance(ready.source, Problem) else None,
+            constant,
+        )
+        backing = Backing(partial(_certifier, stack, k, first, pairs[k], ready), ready.give)
+        told = slice(step, step + steps)
+        path = Path(
+            plans.added[told],
+            constant - plans.gain[told],
+            plans.entries[told],
+            plans.gone[gone : gone + departures],
+            plans.gone_until[told],
+            (),
+            backing.restrict,
+        )
+        log = {"steps": steps, "unbalanced": (weights[k][0], weights[k][1]), "reg": reg[k]}
+        yield Result(_STATUS[codes[k]].said_of(parts, not empty[k]), True, kkt[k], path, log, parts, backing)
+        entry, step, gone = entry + entries, step + steps, gone + departures
 
 
-class _Flat(NamedTuple):
-    """Costs and masses side by side, and what a look at them shows."""
-
-    shape: Ints
-    cost: Floats
-    sides: list[Floats]
-    mass: Floats
-    seen: batch_solver.Look
-    common: Floats
-    apart: NDArray[np.bool_]  # is the largest cost far above all others?
-    usual: NDArray[np.bool_]  # alone there will be a warning where the total of a side is not
-
-    @classmethod
-    def of(cls, group: Sequence[Asked]) -> "_Flat":
-        """From matrices."""
-        sources: Any = [ready.source for ready in group]
-        shape = np.array([source[0].shape for source in sources])
-        cost = np.concatenate([source[0] for source in sources], axis=None)
-        sides = []
-        for matrix, a, b in sources:
-            m, n = matrix.shape
-            sides.append(_uniform(m) if a is None else np.asarray(a, np.float64))
-            sides.append(_uniform(n) if b is None else np.asarray(b, np.float64))
-        mass = np.concatenate(sides)
-        seen = batch_solver.look(shape, cost, mass)
-        common, apart = seen.mean.copy(), np.zeros(len(sources), bool)
-        for k in np.flatnonzero(seen.sound & seen.apart).tolist():
-            costs = Cost.of_matrix(sources[k][0])
-            common[k], apart[k] = costs.common, costs.common < costs.mean
-        usual = [
-            (a is None) == (b is None) or bool(is_usual(sides[2 * k + (a is None)].sum()))
-            for k, (_, a, b) in enumerate(sources)
-        ]
-        return cls(shape, cost, sides, mass, seen, common, apart, np.array(usual))
-
-
-def _pack_matrices(
-    group: Sequence[Asked], flat: _Flat, geometry: dict[str, Any], tol: float
-) -> tuple[batch_solver.Pack, Floats]:
-    """Costs and masses as `Problem` would have them, and the scales it would have."""
-    weights = weights_of(geometry["unbalanced"])
-    auto = _auto_weights(flat) if weights.need_auto else np.full(len(group), np.nan)
-    twice = 2.0 * np.column_stack([np.broadcast_to(weight, len(group)) for weight in weights.given(auto)])
-    scale = np.maximum((twice * flat.seen.largest).max(1), -np.minimum(flat.seen.lowest, 0.0))
-    packed = batch_solver.Pack.of(
-        np.column_stack([flat.shape, np.zeros_like(flat.shape)]),
-        _limits_of(group),
-        np.column_stack([twice, np.full(len(group), float(geometry["reg"])), tol * scale]),
-        flat.cost,
-        np.zeros(0),
-        flat.mass,
-        -np.repeat(twice.ravel(), flat.shape.ravel()) * flat.mass,
-    )
-    return packed, scale
-
-
-def _auto_weights(flat: _Flat) -> Floats:
-    """What "auto" means, for every problem."""
-    pairs = zip(flat.seen.mean.tolist(), flat.sides[::2], flat.sides[1::2], strict=True)
-    return np.array([auto_weight(mean, a, b, float(a @ a + b @ b)) for mean, a, b in pairs])
-
-
-@lru_cache(maxsize=1024)
-def _uniform(size: int) -> Floats:
-    """The masses of points that nothing is known of; not to be written to."""
-    return _checks.masses("a", None, size)
+def _certifier(stack: Stack, k: int, point: int, pair: int, ready: Asked) -> Certifier:
+    """What proves a plan of a batch, made when somebody asks."""
+    assert ready.limits is not None  # what is solved together has some
+    return Certifier(stack.problem(k, point, pair), ready.limits, ready.options.tol, ready.options.effort)
 
 
 def _alone(task: Task, first: int, item: Any, ready: Asked) -> Result | ProblemError:

@@ -1,62 +1,54 @@
-"""Certificates for the plans of one problem and budget, and the plan without a budget that they are measured by."""
+"""Certificates for the plans of one problem and budget, measured by its unbudgeted optimum."""
 
-from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
 
 from .._checks import Floats, Ints
-from ..budgets import Limits, no_limits
-from ..engine import newton
-from ..forest import simplex, trees
-from ..geometry._entries import DENSE
-from ..geometry.matrices import Gram
-from ..inner.solvers import EXACT, UnboundedError
+from ..budgets import Limits
+from ..effort import DEFAULT, Effort
+from ..inner.solvers import UnboundedError
+from ..optimum import unbudgeted_optimum
 from ..plan import Outcome
 from ..problem import Problem
-from ..result import Certificate, Parts
-from ..strategy_run import as_outcome, run
+from ..result import Certificate
 from . import bounds
 
-_FULL_UP_TO = 2000  # entries of it where there is no jump and a plan on the way will do
 _EQUAL, _WEAK = 1e-12, 0.1  # gaps, relative to the objective: none, and one that a single look is not left at
 _PAIRS_UP_TO, _POINTS_UP_TO = 4_000_000, 2000  # beyond these that takes long: not before somebody asks to certify
 _ROUNDS, _ROUNDS_UP_TO = 5, 1000  # of the relaxation, and points: shares that differ need dense matrices
 _LEAST = 1e-3  # of a fair share
 
 
-class Prover:
-    """Certificates for plans of one problem and budget; the plan without a budget is solved when first needed.
+class Certifier:
+    """Certificates for plans of one problem and budget."""
 
-    Where there are several budgets, one prover does that for all.
-    """
+    def __init__(self, problem: Problem, limits: Limits, tol: float, effort: Effort = DEFAULT) -> None:
+        self.problem, self.limits, self.tol, self.effort = problem, limits, tol, effort
 
-    def __init__(self, problem: Problem, limits: Limits, tol: float, first: "Prover | None" = None) -> None:
-        self.problem, self.limits, self.tol, self.first = problem, limits, tol, first
-
-    @cached_property
+    @property
     def full(self) -> Outcome:
-        """The optimum without a budget, or where ``reg`` is positive and it has too many entries, a plan towards it."""
-        return _unbudgeted(self.problem, self.tol) if self.first is None else self.first.full
+        """The unbudgeted optimum, which the problem keeps."""
+        return unbudgeted_optimum(self.problem, self.effort)
 
     @cached_property
     def is_bounded(self) -> bool:
-        """Is there an optimum without a budget?"""
+        """True if there is an unbudgeted optimum."""
         try:
             return self.problem.reg > 0.0 or self.full is not None
         except UnboundedError:
             return False
 
-    def __call__(self, parts: Parts, tight: bool) -> Certificate:
-        """The cheap or the tight bound for a plan."""
+    def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, tight: bool) -> Certificate:
+        """The cheap or the tight bound for a plan with this objective."""
         problem = self.problem
         found = [self._bound_at((np.zeros_like(problem.a), np.zeros_like(problem.b)))]
         if problem.reg > 0.0:
-            row_sum, col_sum = problem.marginals(parts.rows, parts.cols, parts.mass)
+            row_sum, col_sum = problem.marginals(rows, cols, mass)
             found.append(self._bound_at((problem.a - row_sum, problem.b - col_sum)))
         share = _WEAK if problem.reg > 0.0 and not tight else _EQUAL
-        is_open = parts.value - max(bound for bound, _, _ in found) > share * abs(parts.value)
+        is_open = value - max(bound for bound, _, _ in found) > share * abs(value)
         if is_open and (tight or self._is_light):
             if problem.reg > 0.0:
                 found.append(self._bound_at(self._full_dual))
@@ -64,14 +56,14 @@ class Prover:
                 found.append((self._full_bound, *self._full_dual))
             found += map(self._bound_at, self._relaxed_duals)
         bound, u, v = max(found, key=itemgetter(0))
-        if tight and problem.reg > 0.0 and parts.value - bound > _EQUAL * abs(parts.value):
+        if tight and problem.reg > 0.0 and value - bound > _EQUAL * abs(value):
             starts = [(u, v) for _, u, v in found]
-            bound, u, v = bounds.tight_bound(problem, self.limits, starts, parts.value)
-        return Certificate(parts.value, bound, *problem.smooth(u, v), u, v, problem.constant)
+            bound, u, v = bounds.tight_bound(problem, self.limits, starts, value)
+        return Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant)
 
     @property
     def _is_light(self) -> bool:
-        """May the plan without a budget be solved for one look at the bound?"""
+        """True if the unbudgeted optimum may be solved for one look at the bound."""
         (m, n), is_delta = self.problem.shape, self.problem.gram_a.is_delta or self.problem.gram_b.is_delta
         if is_delta and m + n > max(_POINTS_UP_TO, 2 * self.limits.most):  # it has about as many entries as points
             return False
@@ -93,10 +85,10 @@ class Prover:
         if reached == problem.shape or not self.is_bounded:
             return []
         shares = [np.full(size, count / size) for size, count in zip(problem.shape, reached, strict=True)]
-        rounds = _ROUNDS if max(problem.shape) <= _ROUNDS_UP_TO or trees.fits(problem) else 1
+        rounds = _ROUNDS if max(problem.shape) <= _ROUNDS_UP_TO or problem.has_trees else 1
         found: list[tuple[Floats, Floats]] = []
         for _ in range(rounds):
-            plan = _unbudgeted(problem, self.tol, (shares[0], shares[1]))
+            plan = unbudgeted_optimum(problem, self.effort, (shares[0], shares[1]))
             sums = problem.marginals(plan.rows, plan.cols, plan.mass)
             found.append((problem.a - sums[0] / shares[0], problem.b - sums[1] / shares[1]))
             shares = [_in_proportion(*each) for each in zip(sums, reached, strict=True)]
@@ -108,7 +100,7 @@ class Prover:
 
     @cached_property
     def _full_bound(self) -> float:
-        """The optimum without a budget, less what the gradients that rounding left negative could still gain."""
+        """The unbudgeted optimum, less what the gradients that rounding left negative could still gain."""
         problem = self.problem
         if not self.is_bounded:
             return -np.inf
@@ -123,33 +115,6 @@ class Prover:
     def _full_dual(self) -> tuple[Floats, Floats]:
         row_sum, col_sum = self.problem.marginals(*self._full_plan)
         return self.problem.a - row_sum, self.problem.b - col_sum
-
-
-def _unbudgeted(problem: Problem, tol: float, shares: tuple[Floats, Floats] | None = None) -> Outcome:
-    """The optimum without a budget, of rows and columns in full or by shares."""
-    if trees.fits(problem):
-        nothing = np.empty(0, np.int64)
-        plan = simplex.optimum(problem, nothing, nothing, np.empty(0), shares)
-        if plan is not None:
-            return as_outcome(*plan)
-    problem = problem if shares is None else _shared_out(problem, *shares)
-    tol, limits = min(tol, EXACT), no_limits(problem.shape)  # what the user is content with is no proof
-    if problem.reg > 0.0 and sum(problem.shape) > newton.POINTS_UP_TO:  # any dual point proves some
-        limits = limits._replace(total=_FULL_UP_TO)
-    return run(problem, limits, [], tol, polish=False)
-
-
-def _shared_out(problem: Problem, z: Floats, w: Floats) -> Problem:
-    """The problem where rows and columns are reached by shares; a side with other kernels than ``Delta`` in full."""
-    sides = []
-    for share, gram, weight in zip((z, w), (problem.gram_a, problem.gram_b), problem.unbalanced, strict=True):
-        if share.min() == share.max():
-            sides.append((gram, weight / float(share[0])))
-        else:
-            sides.append((Gram(DENSE, len(share), matrix=np.diag(1.0 / share)), weight))
-    (gram_a, weight_a), (gram_b, weight_b) = sides
-    weights = weight_a, weight_b
-    return replace(problem, a=problem.a * z, b=problem.b * w, gram_a=gram_a, gram_b=gram_b, unbalanced=weights)
 
 
 def _in_proportion(sums: Floats, count: int) -> Floats:

@@ -1,7 +1,7 @@
-"""Many small problems in one call of machine code: no Python between two of them.
+"""Many small problems in one compiled call: no Python between two of them.
 
-Problems lie one after another in flat arrays. Each is solved as `Engine` solves it, by `grow` and swaps; one that
-outgrows its room is left unfinished, and the caller solves it alone.
+Problems lie one after another in flat arrays. Each goes through the same improvers as by `OMPSolver`; one that outgrows
+its arrays is left unfinished, and the caller solves it alone.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,22 @@ from .._numba.borrowed import borrowed, by_address, keep
 from .._numba.codes import BUDGET_USED, LOCAL, OPTIMAL, UNFINISHED
 from .._numba.compiling import compiled, inlined_part, part
 from ..budgets import Limits
+from ..effort import Tuning
 from ..geometry._entries import DENSE, Cost, Gram, cost_entry, summarise
 from ..geometry.matrices import FAR, SUMMED
 from ..plan import Trace, new_trace
 from ..problem import Problem
-from .elimination import beyond, is_better, lift, lower, shrink, write_jump
+from .elimination import is_better, lift, lower, shrink, write_jump
 from .grow import grow, has_room, start_afresh, wants_more
-from .omp_solver import CHUNK, PASSES, POLISH_FREE, POLISH_SHARE, POOL_FROM, room_for
-from .state import Data, Saved, Work, copy_plan, new_saved, new_work
+from .omp_solver import first_entries
+from .room import Room
+from .shell import OPERATIONS
+from .state import Data, Saved, Work, new_saved, new_work, restore, save
 from .swaps import swap_pass
 
 _T = TypeVar("_T", int, Ints)
-LARGE = POOL_FROM  # pairs of a problem that is not for the batch
+GROW, SWAP, ELIMINATE = range(3)
+"""What a step of a program does: see `strategy.Effort.program`."""
 
 
 @by_address
@@ -46,15 +50,21 @@ class Pack(NamedTuple):
         cls,
         size: Any,
         limits: Sequence[Limits],
+        extra: int,
         number: Floats,
         cost: Floats,
         gram: Floats,
         mass: Floats,
         base: Floats,
     ) -> "Pack":
-        """The arrays as they are, with room and capacities from the limits; ``size`` has the first four numbers."""
+        """The arrays as they are, with capacities and room from the limits, for so many entries beyond them.
+
+        ``size`` has the first four numbers.
+        """
         distinct = {id(one): one for one in limits}
-        made = {key: (one.flat[1:], room_for(one), one.total) for key, one in distinct.items()}
+        made = {
+            key: (one.flat[1:], first_entries(one, min(one.most, extra)), one.total) for key, one in distinct.items()
+        }
         known = [made[id(one)] for one in limits]
         left = np.concatenate([flat for flat, *_ in known])
         rooms = np.array([(room, total) for _, room, total in known])
@@ -80,10 +90,8 @@ class Plans(NamedTuple):
 
 
 def fits(problem: Problem) -> bool:
-    """Is the problem one for the batch: small and dense?"""
-    m, n = problem.shape
-    dense = not problem.cost.is_lazy and max(problem.gram_a.kind, problem.gram_b.kind) <= DENSE
-    return dense and m * n < LARGE
+    """True if all entries of the problem are there."""
+    return not problem.cost.is_lazy and max(problem.gram_a.kind, problem.gram_b.kind) <= DENSE
 
 
 @by_address
@@ -152,11 +160,11 @@ def _look(shape: Ints, cost: Floats, mass: Floats, seen: Look) -> None:
         point += m + n
 
 
-def solve(packed: Pack, polish: bool) -> Plans:
-    """Solve problems that fit, each within its own limits."""
+def solve(packed: Pack, program: Floats, tuning: Tuning) -> Plans:
+    """Solve problems that fit, each within its own limits, by the steps of the program."""
     room = packed.size[:, 4]
     plans = _new_plans(len(room), packed.mass.size, int(room.sum()), int(_steps(room).sum()))
-    _solve(packed, polish, plans)
+    _solve(packed, program, tuning, plans)
     entries, steps, departures = plans.sizes.sum(0)
     return plans._replace(
         label=plans.label[:entries].copy(),
@@ -201,7 +209,7 @@ def _gram(flat: Floats, first: int, size: int, points: int, weight: float, nothi
 
 
 @compiled
-def _solve(packed: Pack, polish: bool, plans: Plans) -> None:
+def _solve(packed: Pack, program: Floats, tuning: Tuning, plans: Plans) -> None:
     """Solve all; the arrays of entries and steps have room to spare at their ends."""
     problems, widest = len(packed.size), 1
     for k in range(problems):
@@ -228,17 +236,18 @@ def _solve(packed: Pack, polish: bool, plans: Plans) -> None:
             number[3],
             constant,
             wanted,
-            np.zeros((0, m, n), np.int32),
             m < 0,
+            tuning,
         )
         left = np.empty(1 + m + n, np.int64)
         left[0] = packed.size[k, 5]
         left[1:] = packed.left[point : point + m + n]
-        here, other = borrowed(data), room if polish else slots[1]
-        work, trace = new_work(here, room, left), new_trace(_steps(room), room)
+        space = Room(left, np.zeros((0, m, n), np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        here, other = borrowed(data), room if len(program) > 1 else slots[1]
+        work, trace = new_work(here, room, space), new_trace(_steps(room), room)
         before, spare = new_saved(other, left), new_saved(other, left)
         state, steps = borrowed(work), borrowed(trace)
-        plans.code[k] = _run(here, state, borrowed(before), borrowed(spare), steps, polish)
+        plans.code[k] = _run(here, state, borrowed(before), borrowed(spare), steps, program)
         if plans.code[k] != UNFINISHED:
             _describe(packed, plans, k, point, here, state)
             _write(plans, k, written, state, steps)
@@ -252,15 +261,13 @@ def _solve(packed: Pack, polish: bool, plans: Plans) -> None:
         point += m + n
 
 
-@inlined_part
-def _exchange(
-    data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats, allowed: float, passes: float
-) -> bool:
-    """`Engine.exchange` in one go; False if there is no room for what it does."""
+@part
+def _swap(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats, allowed: float, passes: float) -> bool:
+    """`OMPSolver.swap` in one go; False if there is no room for what it does."""
     allowed += effort[0]
     accepted = 1
     while accepted != 0 and passes > 0.0 and effort[0] < allowed:
-        accepted = swap_pass(data, work, spare, trace, effort, min(allowed, effort[0] + 10.0 * CHUNK))
+        accepted = swap_pass(data, work, spare, trace, effort, min(allowed, effort[0] + 10.0 * OPERATIONS))
         if accepted < 0 or trace.steps[0] == trace.gain.size:
             return False
         passes -= 1.0
@@ -268,47 +275,57 @@ def _exchange(
 
 
 @inlined_part
-def _overshoot(
-    data: Data, work: Work, before: Saved, spare: Saved, trace: Trace, effort: Floats, allowed: float
+def _eliminate(
+    data: Data,
+    work: Work,
+    before: Saved,
+    spare: Saved,
+    trace: Trace,
+    effort: Floats,
+    extra: int,
+    allowed: float,
+    passes: float,
 ) -> bool:
-    """`Engine.overshoot` in one go; False if there is no room for what it does."""
+    """`OMPSolver.eliminate` in one go; False if there is no room for what it does."""
     factor, steps, departures = work.factor, trace.steps[0], trace.steps[1]
-    extra = beyond(factor.size[0])
-    if extra == 0 or not wants_more(data, work):
+    if factor.size[0] == 0 or not wants_more(data, work):
         return True
-    copy_plan(work, before)
-    total = lift(work.left, extra)
+    save(work, before)
+    total = lift(work.room, extra)
     start_afresh(work)
     code = grow(data, work, trace, effort, np.inf)
-    lower(work.left, extra, total)
+    lower(work.room, extra, total)
     if code in (BUDGET_USED, LOCAL):
         shrink(data, work, trace, np.full(factor.mass.size, np.nan), effort, np.inf)
         start_afresh(work)
         code = grow(data, work, trace, effort, np.inf)
-    if code not in (BUDGET_USED, LOCAL) or not _exchange(data, work, spare, trace, effort, allowed, PASSES):
+    if code not in (BUDGET_USED, LOCAL) or not _swap(data, work, spare, trace, effort, allowed, passes):
         return False
     trace.steps[0], trace.steps[1] = steps, departures
-    if not (is_better(factor, work.left, before.factor, data.wanted) and write_jump(before.factor, factor, trace)):
-        copy_plan(before, work)
+    if not (is_better(factor, work.room, before.factor, data.wanted) and write_jump(before.factor, factor, trace)):
+        restore(before, work)
     return True
 
 
 @inlined_part
-def _run(data: Data, work: Work, before: Saved, spare: Saved, trace: Trace, polish: bool) -> int:
-    """One problem from start to end, as `Engine` does it."""
-    effort = np.zeros(1)
-    start_afresh(work)
-    code = grow(data, work, trace, effort, np.inf)
-    if code != BUDGET_USED and code != LOCAL:
-        return UNFINISHED
-    share = effort[0] * POLISH_SHARE + POLISH_FREE
-    if polish:
-        if not _exchange(data, work, spare, trace, effort, share, PASSES):
-            return UNFINISHED
-        if not _overshoot(data, work, before, spare, trace, effort, share):
-            return UNFINISHED
-        if not _exchange(data, work, spare, trace, effort, share, np.inf):
-            return UNFINISHED
+def _run(data: Data, work: Work, before: Saved, spare: Saved, trace: Trace, program: Floats) -> int:
+    """One problem from start to end, as `OMPSolver` does it."""
+    effort, built = np.zeros(1), 0.0
+    for k in range(program.shape[0]):
+        kind, passes, allowed = program[k, 0], program[k, 1], program[k, 2] * built + program[k, 3]
+        if kind == GROW:
+            start_afresh(work)
+            code = grow(data, work, trace, effort, np.inf)
+            if code != BUDGET_USED and code != LOCAL:
+                return UNFINISHED
+            built = effort[0]
+        elif kind == SWAP:
+            if not _swap(data, work, spare, trace, effort, allowed, passes):
+                return UNFINISHED
+        else:
+            extra = int(min(max(float(work.factor.size[0]), program[k, 4]), program[k, 5]))
+            if not _eliminate(data, work, before, spare, trace, effort, extra, allowed, passes):
+                return UNFINISHED
     if not wants_more(data, work):
         return OPTIMAL
     return LOCAL if has_room(data, work) else BUDGET_USED

@@ -1,4 +1,4 @@
-"""Reverse greedy in machine code: a plan beyond its budget gives up what it misses least.
+"""Backward elimination, compiled: a plan beyond its budget gives up what it misses least.
 
 OMP commits early where the budget is tight, and exchanges of single entries cannot repair that. So the plan grows on
 beyond the budget, and comes back by deletions. With ``M = H^-1`` on the support, deleting entry ``t`` raises the
@@ -10,21 +10,21 @@ import numpy as np
 from .._checks import Floats, Ints
 from .._numba.compiling import compiled, part
 from ..inner import _cholesky
-from ..inner.active_set import Factor, gain, remove, settle
+from ..inner.active_set import Factor, drop, gain, remove, settle
 from ..plan import Trace
-from .capacity import is_over
 from .grow import log, note
+from .room import Room, is_over
 from .state import Data, Work, is_sound
 
 _ENOUGH = 1.0 + 1e-12  # times the gain of a plan is what a better one has
-BEYOND = 128, 500  # entries that a plan may have beyond its budget: as many as it has, within these
 _LIFT = 2**61  # on top of the capacities of rows, columns and groups
 _CANCELLED = 1e-6  # a difference below this share of what it was taken from is computed anew
 
 
 @compiled
-def lift(left: Ints, extra: int) -> int:
+def lift(room: Room, extra: int) -> int:
     """Let ``extra`` more entries in, anywhere; the capacity of the whole plan as it was, for `lower`."""
+    left = room.left
     total = left[0]
     left[0] = extra
     for k in range(1, left.size):
@@ -33,8 +33,9 @@ def lift(left: Ints, extra: int) -> int:
 
 
 @compiled
-def lower(left: Ints, extra: int, total: int) -> None:
+def lower(room: Room, extra: int, total: int) -> None:
     """Take back what `lift` gave: capacities that are exceeded are below zero."""
+    left = room.left
     left[0] += total - extra
     for k in range(1, left.size):
         left[k] -= _LIFT
@@ -52,7 +53,7 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
         size = factor.size[0]
         least, position = np.inf, -1
         for t in range(size):
-            if mass[t] > 0.0 and not is_over(work.left, data.labels, factor.label[0, t], factor.label[1, t]):
+            if mass[t] > 0.0 and not is_over(work.room, factor.label[0, t], factor.label[1, t]):
                 continue
             if np.isnan(spread[t]):
                 if effort[0] > limit:
@@ -64,7 +65,7 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
                 least, position = loss, t
         if position < 0:
             settle(factor)
-            log(data, work, trace)
+            log(work, trace)
             return True
         _cholesky.inverse_diagonal(factor.upper, size, position, column)
         column[:position] = 0.0
@@ -78,22 +79,39 @@ def shrink(data: Data, work: Work, trace: Trace, spread: Floats, effort: Floats,
         remove(factor, position)
         for t in range(position, size - 1):
             spread[t] = spread[t + 1]
-        log(data, work, trace)
+        log(work, trace)
         effort[0] += 4.0 * size * size
     return False
 
 
-@part
-def beyond(size: int) -> int:
-    """How many entries more a plan of this size may have on the way; none if it has none."""
-    return min(max(size, BEYOND[0]), BEYOND[1]) if size > 0 else 0
+@compiled
+def losses(work: Work) -> Floats:
+    """By how much the objective would rise without each entry alone."""
+    factor = work.factor
+    loss = np.empty(factor.size[0])
+    for t in range(loss.size):
+        spread = _cholesky.inverse_diagonal(factor.upper, loss.size, t, factor.scratch[2])
+        loss[t] = factor.mass[t] * factor.mass[t] / (2.0 * spread)
+    return loss
 
 
 @compiled
-def is_better(after: Factor, left: Ints, before: Factor, wanted: float) -> bool:
-    """Did a way beyond the budget and back lower the objective? Where numbers overflow it may not have come back."""
-    for k in range(left.size):
-        if left[k] < 0:
+def discard(work: Work, trace: Trace, rows: Ints, cols: Ints) -> None:
+    """Delete some entries, and solve again after each."""
+    factor = work.factor
+    for k in range(rows.size):
+        for t in range(factor.size[0]):
+            if factor.label[0, t] == rows[k] and factor.label[1, t] == cols[k]:
+                drop(factor, t)
+                log(work, trace)
+                break
+
+
+@compiled
+def is_better(after: Factor, room: Room, before: Factor, wanted: float) -> bool:
+    """True if the way beyond the budget and back lowered the objective; with overflows it may not have come back."""
+    for k in range(room.left.size):
+        if room.left[k] < 0:
             return False
     return bool(gain(after) > _ENOUGH * gain(before) and is_sound(after, wanted))
 

@@ -1,7 +1,6 @@
-"""The common case in machine code: OMP with reclaim, for budgets that count entries.
+"""Orthogonal matching pursuit with reclaim, compiled.
 
-The general loop (``loop.py``) does the same for any rule, matroid and objective; a test asserts that both give the
-same plan.
+`select.generic_greedy` does the same for any rule, matroid and objective; a test asserts that both give the same plan.
 """
 
 import numpy as np
@@ -13,11 +12,10 @@ from ..geometry._entries import DENSE, MATRIX, cost_entry, fetch
 from ..inner._cholesky import forward
 from ..inner.active_set import extend, gain, push, settle
 from ..plan import Trace
-from .capacity import count, is_free
+from .room import count, is_free
 from .scan import best_of_matrix, next_pair, scan_columns
 from .state import (
     CLOSE,
-    POOL,
     Data,
     Work,
     couple,
@@ -55,7 +53,7 @@ def place(data: Data, work: Work, rows: Ints, cols: Ints, mass: Floats, lower: F
     settle(factor)
     factor.size[1] = 0
     for t in range(factor.size[0]):
-        count(work.left, data.labels, factor.label[0, t], factor.label[1, t], -1)
+        count(work.room, factor.label[0, t], factor.label[1, t], -1)
 
 
 @inlined_part
@@ -84,7 +82,7 @@ def _call_back(data: Data, work: Work) -> int:
 
 
 @part
-def log(data: Data, work: Work, trace: Trace) -> int:
+def log(work: Work, trace: Trace) -> int:
     """Move the departed from the factor's log to the trace and reclaim their capacity; how many there were."""
     factor, gone = work.factor, trace.steps[1]
     departed = factor.size[1]
@@ -92,7 +90,7 @@ def log(data: Data, work: Work, trace: Trace) -> int:
         trace.gone[0, gone + k] = factor.gone[0, k]
         trace.gone[1, gone + k] = factor.gone[1, k]
         trace.steps[1] += 1
-        count(work.left, data.labels, factor.gone[0, k], factor.gone[1, k], 1)
+        count(work.room, factor.gone[0, k], factor.gone[1, k], 1)
     factor.size[1] = 0
     return departed
 
@@ -112,11 +110,11 @@ def add_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
 def _reclaim_and_log(data: Data, work: Work, i: int, j: int, trace: Trace) -> int:
     """What follows when the pair has been added and the masses are settled."""
     factor = work.factor
-    count(work.left, data.labels, i, j, -1)
+    count(work.room, i, j, -1)
     if factor.size[1] > 0:
         if _call_back(data, work) != SOLVED:
             return UNBOUNDED
-        log(data, work, trace)
+        log(work, trace)
     note(trace, i, j, gain(factor), factor.size[0])
     return SOLVED
 
@@ -134,22 +132,22 @@ def note(trace: Trace, i: int, j: int, reached: float, entries: int) -> None:
 
 @part
 def start_afresh(work: Work) -> None:
-    """Forget the pool and the progress: the plan has changed behind their back."""
-    work.pool_state[1] = 0.0
+    """Forget the candidate list and the progress: the plan has changed behind their back."""
+    work.list_state[1] = 0.0
     work.progress[0] = work.progress[1] = 0.0
 
 
 @small_part
-def _is_plain(data: Data) -> bool:
-    """Are all entries there, and no groups but rows and columns?"""
+def _is_plain(data: Data, work: Work) -> bool:
+    """True if all entries are there, no groups but rows and columns, and no candidate list."""
     there = data.cost.kind == MATRIX and data.gram_a.kind <= DENSE and data.gram_b.kind <= DENSE
-    return there and data.labels.shape[0] == 0 and not data.pooled
+    return there and work.room.labels.shape[0] == 0 and not (data.listed or work.list_state[3] > 0.0)
 
 
 @compiled
 def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> int:
     """Add the best free pair, solve, reclaim; until nothing helps or is free, or ``effort[0]`` passes ``limit``."""
-    factor, left, plain = work.factor, work.left, _is_plain(data)
+    factor, left, plain = work.factor, work.room.left, _is_plain(data, work)
     pairs, points = float(data.base_r.size * data.base_c.size), float(data.base_r.size + data.base_c.size)
     while True:
         size = factor.size[0]
@@ -168,6 +166,9 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
             value, i, j = next_pair(data, work)
         if not value < -data.tol:
             return BUDGET_USED if value == np.inf else LOCAL
+        if work.room.oracle[0] != 0 and not is_free(work.room, i, j):
+            effort[0] += pairs
+            continue  # it is remembered as refused
         state = DEPENDS
         if plain:
             coupling = factor.coupling[:size]
@@ -188,7 +189,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
             factor.label[0, size], factor.label[1, size] = i, j
             factor.size[0] = size + 1
             if state == SOLVED:
-                count(left, data.labels, i, j, -1)
+                count(work.room, i, j, -1)
                 note(trace, i, j, gain(factor), size + 1)
             else:
                 settle(factor)
@@ -196,42 +197,15 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
         if code != SOLVED:
             return code
         used = float(factor.size[0])
-        effort[0] += 2.0 * used * used + (POOL * used if data.pooled else pairs + points * used)
-        if stalls(work.progress, gain(factor)):
-            return LOCAL
-
-
-@compiled
-def grow_within(data: Data, work: Work, trace: Trace, effort: Floats, limit: float, rows: Ints, cols: Ints) -> int:
-    """As `grow`, with only the given pairs to choose from."""
-    factor = work.factor
-    while True:
-        if trace.steps[0] == trace.gain.size or effort[0] > limit:
-            return PAUSED
-        if factor.size[0] == factor.mass.size:
-            return NEEDS_ROOM
-        refresh(data, work)
-        value, place = np.inf, -1
-        for k in range(rows.size):
-            i, j = rows[k], cols[k]
-            gradient = cost_entry(data.cost, i, j) + work.r[i] + work.c[j]
-            if gradient >= value or holds(work.head, work.link, work.factor.label[1], i, j):
-                continue
-            if is_free(work.left, data.labels, i, j):
-                value, place = gradient, k
-        if not value < -data.tol:
-            return LOCAL
-        code = add_and_log(data, work, rows[place], cols[place], trace)
-        if code != SOLVED:
-            return code
-        effort[0] += 2.0 * factor.size[0] ** 2 + rows.size + (work.r.size + work.c.size) * factor.size[0]
-        if stalls(work.progress, gain(factor)):
+        looked = work.list_state[0] * used if data.listed or work.list_state[3] > 0.0 else pairs + points * used
+        effort[0] += 2.0 * used * used + looked
+        if stalls(work.progress, gain(factor), data.tuning.patience):
             return LOCAL
 
 
 @compiled
 def wants_more(data: Data, work: Work) -> bool:
-    """Could pairs, free or not, lower the objective by a share worth the name, if all mass went where it helps most?"""
+    """True if pairs, free or not, could lower the objective by a share worth the name."""
     refresh(data, work)
     scan_columns(data, work, False)
     steepest = 0.0
@@ -243,15 +217,15 @@ def wants_more(data: Data, work: Work) -> bool:
 
 @compiled
 def has_room(data: Data, work: Work) -> bool:
-    """Could some pair that is not forbidden still be added? Asks the lists that `wants_more` made."""
-    if work.left[0] <= 0:
+    """True if some pair that is not forbidden could still be added; asks the lists that `wants_more` made."""
+    if work.room.left[0] <= 0:
         return False
     for i in range(data.base_r.size):
-        if work.left[1 + i] <= 0:
+        if work.room.left[1 + i] <= 0:
             continue
         for j in range(data.base_c.size):
-            if not is_free(work.left, data.labels, i, j) or holds(work.head, work.link, work.factor.label[1], i, j):
+            if holds(work.head, work.link, work.factor.label[1], i, j) or not cost_entry(data.cost, i, j) < np.inf:
                 continue
-            if cost_entry(data.cost, i, j) < np.inf:
+            if is_free(work.room, i, j):
                 return True
     return False

@@ -1,4 +1,4 @@
-r"""The optimum without a budget where ``reg`` spreads it over thousands of entries: Newton's method on the dual.
+r"""The unbudgeted optimum where ``reg`` spreads it over thousands of entries: Newton's method on the dual.
 
 With :math:`\alpha = 2\lambda_a G_a u` and :math:`\beta = 2\lambda_b G_b v` the plan of a dual point is :math:`\gamma =
 \max(0, \alpha \oplus \beta - C) / \lambda_2`, and the point is optimal where :math:`u = a - \gamma 1` and :math:`v = b
@@ -13,7 +13,6 @@ import numpy as np
 from .._checks import Floats, Ints
 from ..problem import Problem
 
-POINTS_UP_TO = 4000  # of both sides together: a step solves as many equations
 _STEPS, _HALVINGS = 60, 30
 _SOLVED, _GOOD_ENOUGH = 1e-14, 1e-12  # of the scale of gradients
 

@@ -1,64 +1,75 @@
-"""Drives the compiled loop: room for the state, pauses for Ctrl-C and callbacks, swaps, and the reverse greedy."""
+"""Orthogonal matching pursuit for one problem and one budget: grow, swap, eliminate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
 from .._checks import Floats, Ints
-from .._numba.codes import NEEDS_ROOM, PAUSED, UNBOUNDED
-from ..budgets import Limits, Pair, no_limits, pairs_of
-from ..inner.active_set import copy_factor, enlarge
+from ..budgets import Limits, Pair, pairs_of
+from ..effort import Tuning
+from ..inner.active_set import copy_factor, enlarge, gain
 from ..inner.solvers import EXACT, UnboundedError
-from ..plan import Callback, Outcome, Record, Trace, as_arrays, new_trace
+from ..plan import Callback, Outcome, Record, as_arrays, new_trace
 from ..problem import Problem
 from ..result import Status
-from . import capacity, elimination, grow, swaps
-from .state import Data, new_saved, new_work, with_more_columns
+from . import elimination, grow, swaps
+from .room import Constraint, fits, forget_refusals
+from .shell import OPERATIONS, STEPS, Shell
+from .state import Data, Saved, Work, new_saved, new_work, with_more_columns
 
-CHUNK = 2e8  # operations between two looks at the keyboard
-STEPS = 4096  # steps between two looks
-POOL_FROM = 250_000  # pairs; smaller plans are scanned at every step
-SPARE_COLUMNS = 256  # of a lazy Gram matrix: the swaps look at pairs in new rows and columns
-PLACE_UP_TO = 8192  # pairs of a start that are factorised at once
+_ENTRIES = 1024  # that arrays have room for at first, at the most
+_SPARE_COLUMNS = 256  # of a lazy Gram matrix: swaps look at pairs in new rows and columns
 _SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
-POLISH_SHARE = 4.0  # operations of the polish for one of the building, unless a gap is asked for,
-POLISH_FREE = 1e7  # and so many on top
-PASSES = 2.0  # of exchanges before the way beyond the budget, and at the end of it: most of what they bring
 
 
-class Engine:
-    """One problem with one counting budget, and the state of its solve."""
+class OMPSolver(Shell):
+    """One problem with one budget, and the state of its solve."""
 
     def __init__(
-        self, problem: Problem, limits: Limits | None = None, *, tol: float = EXACT, callback: Callback | None = None
+        self,
+        problem: Problem,
+        constraint: Constraint,
+        tuning: Tuning,
+        *,
+        listed: bool = False,
+        tol: float = EXACT,
+        callback: Callback | None = None,
     ) -> None:
-        self.problem = problem
-        self.limits = no_limits(problem.shape) if limits is None else limits
-        self.callback = callback
-        self.tol = tol
-        self.record = Record()
-        self.effort = np.zeros(1)
-        self.stopped = False
-        self.start: tuple[Pair, ...] = ()
-        m, n = problem.shape
+        super().__init__(constraint, problem.constant, callback)
+        self.problem, self.tol = problem, tol
         weight_a, weight_b = problem.unbalanced
         r, c = problem.base
-        room = room_for(self.limits)
-        pooled, cost = m * n >= POOL_FROM, problem.cost.compiled
+        entries, cost = first_entries(constraint.limits, constraint.limits.most), problem.cost.compiled
         self.data = Data(
-            cost if pooled else cost._replace(matrix=cost.matrix.copy()),
-            problem.gram_a.compiled(2.0 * weight_a, room + SPARE_COLUMNS),
-            problem.gram_b.compiled(2.0 * weight_b, room + SPARE_COLUMNS),
+            cost if listed else cost._replace(matrix=cost.matrix.copy()),
+            problem.gram_a.compiled(2.0 * weight_a, entries + _SPARE_COLUMNS),
+            problem.gram_b.compiled(2.0 * weight_b, entries + _SPARE_COLUMNS),
             r,
             c,
             problem.reg,
             tol * problem.scale,
             problem.constant,
             float(problem.a.sum() + problem.b.sum()),
-            self.limits.labels,
-            pooled,
+            listed,
+            tuning,
         )
-        self.work = new_work(self.data, room, self.limits.flat)
+        self.work = new_work(self.data, entries, self.room)
+        self.room = self.work.room
+
+    def support(self) -> list[Pair]:
+        """The pairs of the plan as it stands."""
+        return pairs_of(*self.work.factor.label[:, : self.size])
+
+    @property
+    def size(self) -> int:
+        """How many entries the plan has."""
+        return int(self.work.factor.size[0])
+
+    @property
+    def gain(self) -> float:
+        """By how much the plan lowers the objective of the empty one."""
+        return float(gain(self.work.factor))
 
     def seed(self, pairs: Sequence[Pair], mass: Floats | None = None) -> None:
         """Begin with those of the pairs that help: all at once from their masses if these are known, then one by one.
@@ -70,24 +81,32 @@ class Engine:
         rows, cols = as_arrays(pairs)
         if mass is not None and len(mass):
             self._place(rows, cols, mass)
-        self._advance(
-            lambda trace, limit: grow.grow_within(self.data, self.work, trace, self.effort, limit, rows, cols)
-        )
+        ordinary, before = self.work.listed, -1.0
+        while before < self.gain and not self.stopped:  # an entry that has left may come back
+            before = self.gain
+            inside = set(self.support())
+            rest = [pair for pair in pairs if pair not in inside]
+            if rest:
+                self.work = self.work._replace(listed=np.ascontiguousarray(np.array(rest, np.int64).T))
+                self.work.list_state[:] = len(rest), 0.0, 0.0, 1.0
+                self.grow()
+        self.work.list_state[:] = 0.0
+        self.work = self.work._replace(listed=ordinary)
 
     def _place(self, rows: Ints, cols: Ints, mass: Floats) -> None:
         """Put all pairs into the empty plan at once, if the budget has room for them and none depends on others."""
         m, n = self.problem.shape
-        used = capacity.used_capacity(rows, cols, self.limits.labels, len(self.limits.groups))
-        too_many = len(rows) > (m + n if self.problem.reg == 0.0 else PLACE_UP_TO)
-        if too_many or (used > self.work.left).any() or not np.isfinite(self.problem.cost.entries(rows, cols)).all():
+        too_many = len(rows) > (m + n if self.problem.reg == 0.0 else self.data.tuning.placed)
+        if too_many or not fits(self.room, rows, cols) or not self._is_allowed(rows, cols):
+            return
+        if not np.isfinite(self.problem.cost.entries(rows, cols)).all():
             return
         hessian = self.problem.hessian(rows, cols, rows, cols)
         try:
             lower = np.linalg.cholesky(hessian)
         except np.linalg.LinAlgError:
             return
-        pivots = np.diagonal(lower) ** 2
-        if (pivots <= _SOUND * np.diagonal(hessian)).any():
+        if (np.diagonal(lower) ** 2 <= _SOUND * np.diagonal(hessian)).any():
             return
         while len(rows) > len(self.work.factor.mass):
             self._enlarge(entries=True)
@@ -95,106 +114,123 @@ class Engine:
             self._enlarge(entries=False)
         slopes = self.problem.slope(rows, cols)
         grow.place(self.data, self.work, rows, cols, mass, np.asarray(lower, np.float64), slopes)
-        self.start = self.support()
+        self.start = tuple(self.support())
         self.effort[0] += len(rows) ** 3 / 3.0
 
-    def support(self) -> tuple[Pair, ...]:
-        """The pairs of the plan as it stands."""
-        factor, size = self.work.factor, int(self.work.factor.size[0])
-        return tuple(pairs_of(*factor.label[:, :size]))
+    def _is_allowed(self, rows: Ints, cols: Ints) -> bool:
+        """True if a budget that is asked allows all of the pairs together."""
+        matroid, pairs = self.constraint.oracle, pairs_of(rows, cols)
+        return matroid is None or all(matroid.can_add(pairs[:k], pair) for k, pair in enumerate(pairs))
 
-    def grow(self) -> None:
-        """Add pairs until nothing helps or nothing is free."""
-        self._advance(lambda trace, limit: grow.grow(self.data, self.work, trace, self.effort, limit))
+    def grow(self, entries: int | None = None) -> bool:
+        """Add pairs until nothing helps, nothing is free, or the plan has so many entries: True if the last it was."""
+        held = 0 if entries is None else max(int(self.room.left[0]) - max(entries - self.size, 0), 0)
+        self.room.left[0] -= held
+        grow.start_afresh(self.work)
+        self.advance(
+            lambda trace, limit: grow.grow(self.data, self.work, trace, self.effort, limit), len(self.work.factor.mass)
+        )
+        is_cut = held > 0 and self.room.left[0] <= 0
+        self.room.left[0] += held
+        return is_cut and not self.stopped
 
-    def polish(self, *, thorough: bool) -> None:
-        """Exchanges, beyond the budget and back, and exchanges: within a share of the work, or while it helps."""
-        share = POLISH_SHARE * self.effort[0] + POLISH_FREE
-        self.exchange(share, PASSES)
-        self.overshoot(0.0 if thorough else share)  # with many starts, plans that differ are worth more
-        self.exchange(np.inf if thorough else share)
-        while thorough and self.overshoot():
-            self.exchange()
-
-    def overshoot(self, allowed: float = 0.0) -> bool:
-        """Grow beyond the budget, delete what is missed least, grow again; did that bring anything?
-
-        Exchanges of the allowed effort come before the answer.
-        """
-        before, extra = self.work, elimination.beyond(self.work.factor.size[0])
-        if self.stopped or extra == 0 or not grow.wants_more(self.data, before):
-            return False
-        self.work = new_work(self.data, len(before.factor.mass), before.left)
-        copy_factor(before.factor, self.work.factor)
-        aside = self.record, self.callback
-        self.record, self.callback = Record(), None  # the way out and back is nobody's concern
-        try:
-            total = elimination.lift(self.work.left, extra)
-            self.grow()
-            elimination.lower(self.work.left, extra, total)
-            self._shrink()
-            self.grow()
-            self.exchange(allowed, PASSES)
-        except UnboundedError:
-            self.work = before
-        self.record, self.callback = aside
-        trace = new_trace(len(self.work.factor.mass), len(before.factor.mass))
-        better = elimination.is_better(self.work.factor, self.work.left, before.factor, self.data.wanted)
-        if not (better and elimination.write_jump(before.factor, self.work.factor, trace)):
-            self.work = before
-            return False
-        self._note(trace)
-        return True
-
-    def _shrink(self) -> None:
-        """Delete what is missed least until the plan is within its budget."""
-        room = len(self.work.factor.mass)
-        trace, spread = new_trace(0, room), np.full(room, np.nan)
-        while not elimination.shrink(self.data, self.work, trace, spread, self.effort, self.effort[0] + CHUNK):
-            pass  # between two calls Ctrl-C works
-
-    def reverse(self, full: Outcome) -> None:
-        """Begin with what is left of a plan beyond the budget when what is missed least is deleted."""
-        extra = len(full.mass)
-        total = elimination.lift(self.work.left, extra)
-        self.seed(pairs_of(full.rows, full.cols), full.mass)
-        elimination.lower(self.work.left, extra, total)
-        self._shrink()
-
-    def exchange(self, allowed: float = np.inf, passes: float = np.inf) -> None:
-        """Exchange entries until a pass changes nothing, or the allowed effort or passes are spent."""
+    def swap(self, allowed: float = np.inf, passes: float = np.inf) -> None:
+        """Exchange entries until a pass changes nothing, or the allowed operations or passes are spent."""
         allowed += self.effort[0]
         accepted, spare = 1, None
         while accepted and passes > 0 and not self.stopped and self.effort[0] < allowed:
             passes -= accepted > 0
             self._enlarge(entries=accepted < 0)
+            spare = self._spare(spare)
             room = len(self.work.factor.mass)
-            trace = _new_trace(room)
-            if spare is None or len(spare.factor.mass) < room:
-                spare = new_saved(room, self.work.left)
-            limit = min(allowed, self.effort[0] + 10.0 * CHUNK)
+            trace = new_trace(min(STEPS, 4 * room + 64), room)
+            limit = min(allowed, self.effort[0] + 10.0 * OPERATIONS)
             accepted = swaps.swap_pass(self.data, self.work, spare, trace, self.effort, limit)
-            self._note(trace)
+            self.note(trace)
 
-    def _advance(self, step: Callable[[Trace, float], int]) -> None:
-        """Call a compiled step until it is done, with more room where it needs some; between two calls Ctrl-C works."""
-        grow.start_afresh(self.work)
-        while not self.stopped:
-            room = len(self.work.factor.mass)
-            trace = new_trace(1, room) if self.callback is not None else _new_trace(room)
-            code = step(trace, self.effort[0] + CHUNK)
-            self._note(trace)
-            if code == NEEDS_ROOM:
-                self._enlarge(entries=len(self.work.factor.mass) == self.work.factor.size[0])
-            elif code == UNBOUNDED:
-                raise UnboundedError
-            elif code != PAUSED:
+    def _spare(self, spare: Saved | None) -> Saved:
+        room = len(self.work.factor.mass)
+        return new_saved(room, self.room.left) if spare is None or len(spare.factor.mass) < room else spare
+
+    def eliminate(self, extra: int, allowed: float = 0.0, passes: float = np.inf) -> bool:
+        """Grow beyond the budget, delete what is missed least, grow again: True if that lowered the objective.
+
+        Swaps with the allowed operations come before the answer.
+        """
+        before = self.work
+        if self.stopped or not self.size or not grow.wants_more(self.data, before):
+            return False
+        self.work = new_work(self.data, len(before.factor.mass), before.room)
+        self.room = self.work.room
+        copy_factor(before.factor, self.work.factor)
+        aside = self.record, self.callback
+        self.record, self.callback = Record(), None  # the way out and back is nobody's concern
+        try:
+            self._beyond(extra)
+            self.grow()
+            self.swap(allowed, passes)
+        except UnboundedError:
+            self._take(before)
+        self.record, self.callback = aside
+        trace = new_trace(len(self.work.factor.mass), len(before.factor.mass))
+        is_better = elimination.is_better(self.work.factor, self.room, before.factor, self.data.wanted)
+        if not (is_better and elimination.write_jump(before.factor, self.work.factor, trace)):
+            self._take(before)
+            return False
+        self.note(trace)
+        return True
+
+    def _take(self, work: Work) -> None:
+        self.work, self.room = work, work.room
+
+    def _beyond(self, extra: int) -> None:
+        """Grow by so many entries beyond the budget, and come back to it."""
+        with self._lifted(extra):
+            self.grow()
+        self._shrink()
+
+    @contextmanager
+    def _lifted(self, extra: int) -> Iterator[None]:
+        """Let so many more entries in, anywhere, while this lasts."""
+        forget_refusals(self.room)
+        address, self.room.oracle[0] = int(self.room.oracle[0]), 0
+        total = elimination.lift(self.room, extra)
+        try:
+            yield
+        finally:
+            elimination.lower(self.room, extra, total)
+            self.room.oracle[0] = address
+
+    def _shrink(self) -> None:
+        """Delete what is missed least until the plan is within its budget."""
+        room = len(self.work.factor.mass)
+        trace, spread = new_trace(0, room), np.full(room, np.nan)
+        matroid = self.constraint.oracle
+        if matroid is None:
+            while not elimination.shrink(self.data, self.work, trace, spread, self.effort, self.effort[0] + OPERATIONS):
+                pass  # between two calls Ctrl-C works
+            return
+        while True:
+            support, loss, kept = self.support(), elimination.losses(self.work), list[Pair]()
+            for t in np.argsort(-loss, kind="stable").tolist():
+                if matroid.can_add(kept, support[t]):
+                    kept.append(support[t])
+            inside = set(kept)
+            spare = [t for t in np.argsort(loss, kind="stable").tolist() if support[t] not in inside]
+            if not spare:
                 return
+            rows, cols = as_arrays([support[t] for t in spare[: -(-len(spare) // 2)]])  # then losses are others
+            elimination.discard(self.work, new_trace(0, 2 * room), rows, cols)
+
+    def eliminate_from(self, pairs: Sequence[Pair], mass: Floats) -> None:
+        """Begin with what is left of a plan beyond the budget when what is missed least is deleted."""
+        with self._lifted(len(mass)):
+            self.seed(pairs, mass)
+        self._shrink()
 
     def outcome(self) -> Outcome:
         """The plan as it stands."""
-        factor = self.work.factor
-        size = int(factor.size[0])
+        factor, size = self.work.factor, self.size
         rows, cols, mass = factor.label[0, :size].copy(), factor.label[1, :size].copy(), factor.mass[:size].copy()
         return Outcome(rows, cols, mass, self._status(), self.start, self.record, True)
 
@@ -205,27 +241,21 @@ class Engine:
             return Status.OPTIMAL
         return Status.LOCAL if grow.has_room(self.data, self.work) else Status.BUDGET_USED
 
-    def _note(self, trace: Trace) -> None:
-        """Move a trace to the record, and tell the callback."""
-        if self.record.follow(trace, self.problem.constant, self.callback):
-            self.stopped = True
+    def enlarge(self) -> int:
+        """Make more room where it has run out: for how many entries there is room now."""
+        self._enlarge(entries=len(self.work.factor.mass) == self.size)
+        return len(self.work.factor.mass)
 
     def _enlarge(self, *, entries: bool) -> None:
         """Twice the room for columns of lazy Gram matrices where few are left, and for entries if asked for."""
-        gram_a, gram_b = (with_more_columns(gram, SPARE_COLUMNS) for gram in (self.data.gram_a, self.data.gram_b))
+        gram_a, gram_b = (with_more_columns(gram, _SPARE_COLUMNS) for gram in (self.data.gram_a, self.data.gram_b))
         self.data = self.data._replace(gram_a=gram_a, gram_b=gram_b)
-        factor = self.work.factor
         if entries:
-            room = 2 * len(factor.mass)
-            larger = new_work(self.data, room, self.work.left)
-            self.work = larger._replace(factor=enlarge(factor, room))
+            room, old = 2 * len(self.work.factor.mass), self.work
+            larger = new_work(self.data, room, old.room)
+            self._take(larger._replace(factor=enlarge(old.factor, room), listed=old.listed, list_state=old.list_state))
 
 
-def _new_trace(room: int) -> Trace:
-    """For as many steps as a plan with this room usually takes, and no more than are to pass without a look."""
-    return new_trace(min(STEPS, 4 * room + 64), room)
-
-
-def room_for(limits: Limits) -> int:
-    """How many entries to make room for at first."""
-    return min(limits.most + elimination.beyond(limits.most) + 1, 2 * (len(limits.rows) + len(limits.cols)), 1024)
+def first_entries(limits: Limits, extra: int) -> int:
+    """How many entries to make room for at first, if a plan may have so many beyond its budget on the way."""
+    return min(limits.most + extra + 1, 2 * (len(limits.rows) + len(limits.cols)), _ENTRIES)

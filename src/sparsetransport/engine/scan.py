@@ -1,16 +1,12 @@
-"""The next pair to add, in machine code: the best of all, or of a pool while that is nearly as good."""
+"""The next pair to add, compiled: the best of all pairs, or of a candidate list while that is nearly as good."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
 from .._numba.compiling import inlined_part, part, small_part
 from ..geometry._entries import BLOCK, MATRIX, cost_block, cost_entry, smoothed
-from .capacity import is_free
-from .state import DEPTH, POOL, Data, Work, holds, refresh
-
-POOL_ADDITIONS = 64  # additions between two scans
-POOL_SLACK = 0.95  # how good a pooled pair must be against the best one left out
+from .room import Room, has_capacity
+from .state import Data, Work, holds, refresh
 
 
 @part
@@ -24,9 +20,10 @@ def _mask_support(line: Floats, row: Floats, entry: int, link: Ints, columns: In
 
 
 @part
-def _mask_full_groups(line: Floats, labels: NDArray[np.int32], left: Ints, i: int) -> None:
+def _mask_full_groups(line: Floats, room: Room, i: int) -> None:
     """``inf`` where a labelled group has no capacity left; of rows and columns the caller knows."""
-    groups = left[1 + labels.shape[1] + labels.shape[2] :]
+    labels = room.labels
+    groups = room.left[1 + labels.shape[1] + labels.shape[2] :]
     for q in range(labels.shape[0]):
         row = labels[q, i]
         for j in range(line.size):
@@ -112,10 +109,10 @@ def scan_columns(data: Data, work: Work, counted: bool) -> None:
     Inlined, as `find_row` is, for the sake of ``counted``, which every caller knows.
     """
     m = data.base_r.size
-    labelled = counted and data.labels.shape[0] > 0
-    best, line = work.best[0], work.best[DEPTH]
-    if not (labelled or data.pooled) and data.cost.kind == MATRIX:
-        free = work.left[1 : 1 + m] if counted else np.ones(m, np.int64)
+    labelled, left = counted and work.room.labels.shape[0] > 0, work.room.left
+    best, line = work.best[0], work.best[data.tuning.list_depth]
+    if not (labelled or data.listed) and data.cost.kind == MATRIX:
+        free = left[1 : 1 + m] if counted else np.ones(m, np.int64)
         held = work.factor.scratch[0, : work.factor.size[0]]
         _scan_copy(data.cost.matrix, work.factor.label, held, work.r, free, best)
         return
@@ -124,14 +121,14 @@ def scan_columns(data: Data, work: Work, counted: bool) -> None:
         last = min(first + BLOCK, m)
         block = cost_block(data.cost, first, last)
         for i in range(first, last):
-            if counted and work.left[1 + i] <= 0:
+            if counted and left[1 + i] <= 0:
                 continue
             if work.head[i] < 0 and not labelled:
                 _lower(best, block[i - first], work.r[i])
                 continue
             _mask_support(line, block[i - first], work.head[i], work.link, work.factor.label[1])
             if labelled:
-                _mask_full_groups(line, data.labels, work.left, i)
+                _mask_full_groups(line, work.room, i)
             _lower(best, line, work.r[i])
 
 
@@ -140,12 +137,12 @@ def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     """The row with the smallest ``C + r`` in column ``j`` off the support; only where free, if ``counted``."""
     smallest, row = np.inf, -1
     for i in range(data.base_r.size):
-        if counted and work.left[1 + i] <= 0:
+        if counted and work.room.left[1 + i] <= 0:
             continue
         value = cost_entry(data.cost, i, j) + work.r[i]
         if value >= smallest or holds(work.head, work.link, work.factor.label[1], i, j):
             continue
-        if not counted or is_free(work.left, data.labels, i, j):
+        if not counted or has_capacity(work.room, i, j):
             smallest, row = value, i
     return row
 
@@ -157,7 +154,7 @@ def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
     m, n = data.base_r.size, data.base_c.size
     value, column = np.inf, n
     for j in range(n):
-        if work.left[1 + m + j] > 0 and work.best[0, j] + work.c[j] < value:
+        if work.room.left[1 + m + j] > 0 and work.best[0, j] + work.c[j] < value:
             value, column = work.best[0, j] + work.c[j], j
     if column == n:
         return value, -1, -1
@@ -166,12 +163,13 @@ def _best_pair(data: Data, work: Work) -> tuple[float, int, int]:
 
 @part
 def _insert(best: Floats, where: Ints, row: Floats, shift: float, i: int) -> None:
-    """Sort ``row + shift`` into the ``DEPTH`` smallest values of every column."""
-    last_best = best[DEPTH - 1]
+    """Sort ``row + shift`` into the smallest values of every column."""
+    last = best.shape[0] - 1
+    last_best = best[last]
     for j in range(row.size):
         value = row[j] + shift
         if value < last_best[j]:
-            depth = DEPTH - 1
+            depth = last
             while depth > 0 and value < best[depth - 1, j]:
                 best[depth, j] = best[depth - 1, j]
                 where[depth, j] = where[depth - 1, j]
@@ -181,39 +179,40 @@ def _insert(best: Floats, where: Ints, row: Floats, shift: float, i: int) -> Non
 
 
 @inlined_part
-def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
-    """Fill ``pool[:, :count]`` with the best free pairs; ``(count, smallest gradient left out)``.
+def _fill_list(data: Data, work: Work) -> tuple[int, float]:
+    """Fill the candidate list with the best free pairs; ``(count, smallest gradient left out)``.
 
-    A column offers its ``DEPTH`` best pairs, so whatever it has besides is no better than the last of them.
+    A column offers a few of its best pairs, so whatever it has besides is no better than the last of them.
     """
-    m, n = data.base_r.size, data.base_c.size
-    labelled = data.labels.shape[0] > 0
-    best, where, line = work.best, work.where, work.best[DEPTH]
-    best[:DEPTH] = np.inf
+    m, n, listed, left = data.base_r.size, data.base_c.size, work.listed, work.room.left
+    depth_of_list, size = data.tuning.list_depth, listed.shape[1]
+    labelled = work.room.labels.shape[0] > 0
+    best, where, line = work.best[:depth_of_list], work.where, work.best[depth_of_list]
+    best[:] = np.inf
     for first in range(0, m, BLOCK):
         last = min(first + BLOCK, m)
         block = cost_block(data.cost, first, last)
         for i in range(first, last):
-            if work.left[1 + i] <= 0:
+            if left[1 + i] <= 0:
                 continue
             if work.head[i] < 0 and not labelled:
                 _insert(best, where, block[i - first], work.r[i], i)
                 continue
             _mask_support(line, block[i - first], work.head[i], work.link, work.factor.label[1])
             if labelled:
-                _mask_full_groups(line, data.labels, work.left, i)
+                _mask_full_groups(line, work.room, i)
             _insert(best, where, line, work.r[i], i)
-    gradient = np.empty(POOL)
+    gradient = np.empty(size)
     count, worst, left_out = 0, 0, np.inf
-    for depth in range(DEPTH):
+    for depth in range(depth_of_list):
         for j in range(n):
             value = best[depth, j] + work.c[j]
-            if work.left[1 + m + j] <= 0 or value >= -data.tol:
+            if left[1 + m + j] <= 0 or value >= -data.tol:
                 continue
-            if depth == DEPTH - 1:
+            if depth == depth_of_list - 1:
                 left_out = min(left_out, value)
             place = count
-            if count < POOL:
+            if count < size:
                 count += 1
             elif value < gradient[worst]:
                 left_out = min(left_out, gradient[worst])
@@ -222,64 +221,63 @@ def _scan_pool(data: Data, work: Work, pool: Ints) -> tuple[int, float]:
                 left_out = min(left_out, value)
                 continue
             gradient[place] = value
-            pool[0, place], pool[1, place] = where[depth, j], j
-            if count == POOL:
+            listed[0, place], listed[1, place] = where[depth, j], j
+            if count == size:
                 worst = int(np.argmax(gradient))
     return count, left_out
 
 
 @inlined_part
-def _best_of_pool(data: Data, work: Work, pool: Ints, count: int) -> tuple[float, int]:
-    """The free pair of the pool with the smallest gradient: ``(gradient, place in the pool)``.
+def _best_of_list(data: Data, work: Work, count: int) -> tuple[float, int]:
+    """The free pair of the candidate list with the smallest gradient: ``(gradient, place in the list)``.
 
-    ``r`` and ``c`` are brought up to date only where the pool needs them.
+    ``r`` and ``c`` are brought up to date only where the list needs them.
     """
-    factor, size = work.factor, work.factor.size[0]
+    factor, size, listed = work.factor, work.factor.size[0], work.listed
     work.mass_a[:] = 0.0
     work.mass_b[:] = 0.0
     for t in range(size):
         work.mass_a[factor.label[0, t]] += factor.mass[t]
         work.mass_b[factor.label[1, t]] += factor.mass[t]
     for k in range(count):
-        work.r[pool[0, k]] = np.nan
-        work.c[pool[1, k]] = np.nan
+        work.r[listed[0, k]] = np.nan
+        work.c[listed[1, k]] = np.nan
     value, place = np.inf, -1
     for k in range(count):
-        i, j = pool[0, k], pool[1, k]
-        if not is_free(work.left, data.labels, i, j):
-            continue
+        i, j = listed[0, k], listed[1, k]
         if np.isnan(work.r[i]):
             work.r[i] = data.base_r[i] + smoothed(data.gram_a, work.mass_a, factor.label[0], factor.mass, size, i)
         if np.isnan(work.c[j]):
             work.c[j] = data.base_c[j] + smoothed(data.gram_b, work.mass_b, factor.label[1], factor.mass, size, j)
         gradient = cost_entry(data.cost, i, j) + work.r[i] + work.c[j]
-        if gradient < value:
+        if gradient < value and has_capacity(work.room, i, j):
             value, place = gradient, k
     return value, place
 
 
 @inlined_part
 def next_pair(data: Data, work: Work) -> tuple[float, int, int]:
-    """The next pair to add: the best of all, or the best of the pool while that is nearly as good."""
-    if not data.pooled:
+    """The next pair to add: the best of all, or the best of the candidate list while that is nearly as good."""
+    given = work.list_state[3] > 0.0
+    if not (data.listed or given):
         refresh(data, work)
         return _best_pair(data, work)
-    pool, pool_state = work.pool, work.pool_state
+    listed, state = work.listed, work.list_state
     while True:
-        rescanned = pool_state[1] <= 0.0
+        rescanned = state[1] <= 0.0 and not given
         if rescanned:
             refresh(data, work)
-            count, left_out = _scan_pool(data, work, pool)
-            pool_state[0], pool_state[1], pool_state[2] = count, POOL_ADDITIONS, left_out
-        count = int(pool_state[0])
-        value, place = _best_of_pool(data, work, pool, count)
-        good = value < -data.tol and value <= POOL_SLACK * pool_state[2]
+            count, left_out = _fill_list(data, work)
+            state[0], state[1], state[2] = count, data.tuning.list_refresh, left_out
+        count = int(state[0])
+        value, place = _best_of_list(data, work, count)
+        good = value < -data.tol and value <= data.tuning.list_slack * state[2]
         if place >= 0 and (rescanned or good):
-            i, j = pool[0, place], pool[1, place]
-            pool[0, place], pool[1, place] = pool[0, count - 1], pool[1, count - 1]
-            pool_state[0] -= 1.0
-            pool_state[1] -= 1.0
+            i, j = listed[0, place], listed[1, place]
+            listed[0, place], listed[1, place] = listed[0, count - 1], listed[1, count - 1]
+            state[0] -= 1.0
+            state[1] -= 1.0
             return value, i, j
-        if rescanned:
+        if rescanned or given:
             return np.inf, -1, -1
-        pool_state[1] = 0.0
+        state[1] = 0.0

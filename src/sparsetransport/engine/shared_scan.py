@@ -1,4 +1,4 @@
-"""One support for many scenarios, in machine code: the scan over all pairs, and the whole loop where one thread does.
+"""One support for many scenarios, compiled: the scan over all pairs, and the whole loop where one thread does.
 
 The score of a pair is the sum over scenarios of ``w_s max(0, -gradient_s)^2``. Kernels take one block of rows at a
 time, so that threads may take different ones and the answer does not depend on which takes what; no array of pairs
@@ -13,12 +13,11 @@ from .._numba.codes import BUDGET_USED, LOCAL, NEEDS_LINKS, PAUSED, SOLVED
 from .._numba.compiling import compiled, part, small_part
 from ..geometry._entries import cost_block, cost_entry
 from ..plan import Trace
-from .capacity import count, is_free
+from .room import Room, count, has_capacity, is_free
 from .shared_plans import Group, Support, append, place, prepare, remove, solve
 from .state import stalls
 
 BLOCK = 64  # rows of scores that exist at one time
-DEPTH = 4  # pairs a row that a scan keeps for the pool
 
 
 @small_part
@@ -66,8 +65,9 @@ def accumulate(score: Floats, group: Group, first: int, weights: Floats, r: Floa
 
 
 @compiled
-def mask(score: Floats, first: int, support: Support, left: Ints, labels: NDArray[np.int32]) -> None:
+def mask(score: Floats, first: int, support: Support, room: Room) -> None:
     """Zero where a pair is in the support or has no capacity left."""
+    left, labels = room.left, room.labels
     m, n = labels.shape[1], labels.shape[2]
     for i in range(score.shape[0]):
         row = first + i
@@ -83,23 +83,23 @@ def mask(score: Floats, first: int, support: Support, left: Ints, labels: NDArra
                 score[i, j] = 0.0
         if labels.shape[0] > 0:
             for j in range(n):
-                if score[i, j] > 0.0 and not is_free(left, labels, row, j):
+                if score[i, j] > 0.0 and not has_capacity(room, row, j):
                     score[i, j] = 0.0
 
 
 @part
 def best_pair(
-    group: Group, support: Support, r: Floats, c: Floats, weights: Floats, left: Ints, labels: NDArray[np.int32]
+    group: Group, support: Support, r: Floats, c: Floats, weights: Floats, room: Room
 ) -> tuple[float, int, int]:
     """The free pair with the largest score, if all scenarios are of one group; ties: the first row, then column."""
-    m, n = labels.shape[1], labels.shape[2]
+    m, n = room.labels.shape[1], room.labels.shape[2]
     score = np.empty((min(BLOCK, m), n))
     best, row, column = 0.0, -1, -1
     for first in range(0, m, BLOCK):
         block = score[: min(BLOCK, m - first)]
         block[:] = 0.0
         accumulate(block, group, first, weights, r, c)
-        mask(block, first, support, left, labels)
+        mask(block, first, support, room)
         for i in range(block.shape[0]):
             line = block[i]
             for j in range(n):
@@ -109,7 +109,7 @@ def best_pair(
 
 
 @compiled
-def reclaim(support: Support, mass: Floats, left: Ints, labels: NDArray[np.int32], fixed: int, trace: Trace) -> None:
+def reclaim(support: Support, mass: Floats, room: Room, fixed: int, trace: Trace) -> None:
     """Drop the links after the first ``fixed`` that have mass in no scenario."""
     for k in range(support.size[0] - 1, fixed - 1, -1):
         used = False
@@ -121,7 +121,7 @@ def reclaim(support: Support, mass: Floats, left: Ints, labels: NDArray[np.int32
         trace.gone[0, trace.steps[1]], trace.gone[1, trace.steps[1]] = i, j
         trace.steps[1] += 1
         remove(support, k)
-        count(left, labels, i, j, 1)
+        count(room, i, j, 1)
         for s in range(mass.shape[0]):
             for t in range(k, size - 1):
                 mass[s, t] = mass[s, t + 1]
@@ -136,11 +136,11 @@ def grow(
     mass: Floats,
     gains: Floats,
     weights: Floats,
-    left: Ints,
-    labels: NDArray[np.int32],
+    room: Room,
     fixed: int,
     trace: Trace,
     progress: Floats,
+    patience: float,
 ) -> int:
     """The whole loop for scenarios of one group, without threads: pick, solve, reclaim, until nothing helps or is free.
 
@@ -148,24 +148,26 @@ def grow(
     added, for more room for links; `NEEDS_ROOM` after, for more room in the factors: that step is the caller's to end.
     """
     while True:
-        if left[0] <= 0:
+        if room.left[0] <= 0:
             return BUDGET_USED
         if trace.steps[0] == trace.gain.size:
             return PAUSED
         if support.size[0] == support.rows.size:
             return NEEDS_LINKS
-        _, i, j = best_pair(group, support, r, c, weights, left, labels)
+        _, i, j = best_pair(group, support, r, c, weights, room)
         if i < 0:
             return LOCAL
+        if not is_free(room, i, j):
+            continue  # it is remembered as refused
         if not prepare(group, i, j):
             return NEEDS_LINKS
         append(support, i, j)
-        count(left, labels, i, j, -1)
+        count(room, i, j, -1)
         code = solve(group, support, r, c, mass, gains, 0, group.members.size)
         if code != SOLVED:
             return code
-        note(support, mass, gains, weights, left, labels, fixed, trace)
-        if stalls(progress, trace.gain[trace.steps[0] - 1]):
+        note(support, mass, gains, weights, room, fixed, trace)
+        if stalls(progress, trace.gain[trace.steps[0] - 1], patience):
             return LOCAL
 
 
@@ -175,15 +177,14 @@ def note(
     mass: Floats,
     gains: Floats,
     weights: Floats,
-    left: Ints,
-    labels: NDArray[np.int32],
+    room: Room,
     fixed: int,
     trace: Trace,
 ) -> None:
     """Write the step that added the last link down, and reclaim."""
     step, last = trace.steps[0], support.size[0] - 1
     trace.added[0, step], trace.added[1, step] = support.rows[last], support.cols[last]
-    reclaim(support, mass, left, labels, fixed, trace)
+    reclaim(support, mass, room, fixed, trace)
     value = 0.0
     for s in range(gains.size):
         value += weights[s] * gains[s]
@@ -225,9 +226,9 @@ def squares(group: Group, weights: Floats, r: Floats, c: Floats, rows: Ints, col
 
 
 @compiled
-def available(rows: Ints, cols: Ints, support: Support, left: Ints, labels: NDArray[np.int32]) -> NDArray[np.bool_]:
+def available(rows: Ints, cols: Ints, support: Support, room: Room) -> NDArray[np.bool_]:
     """Which of some pairs are off the support and have capacity left."""
     free = np.zeros(rows.size, np.bool_)
     for k in range(rows.size):
-        free[k] = place(support, rows[k], cols[k]) < 0 and is_free(left, labels, rows[k], cols[k])
+        free[k] = place(support, rows[k], cols[k]) < 0 and is_free(room, rows[k], cols[k])
     return free

@@ -7,17 +7,15 @@ state, and a call may stop at any step and go on from there.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
 from .._numba.borrowed import by_address
 from .._numba.compiling import part, small_part
+from ..effort import Tuning
 from ..geometry._entries import DENSE, Cost, Gram, cost_entry, gram_diagonal, gram_entry, potential
 from ..inner.active_set import Factor, copy_factor, new_factor
-from ..plan import PATIENCE
+from .room import Room, forget_refusals
 
-DEPTH = 4  # pairs a column that a scan for the pool keeps
-POOL = 256  # pairs in the pool
 CLOSE = 1e-9  # of the objective: what a plan that counts as optimal may leave to gain
 HUGE = 1e8  # times the masses wanted: no plan with more than that in an entry is taken for a better one
 
@@ -26,7 +24,7 @@ HUGE = 1e8  # times the masses wanted: no plan with more than that in an entry i
 class Data(NamedTuple):
     """The problem as arrays."""
 
-    cost: Cost  # where not pooled, its matrix is a copy, which scans mark for a moment
+    cost: Cost  # where candidates are not listed, its matrix is a copy, which scans mark for a moment
     gram_a: Gram
     gram_b: Gram
     base_r: Floats  # (m,) r of the empty plan: -2 lambda_a Ga a
@@ -35,8 +33,8 @@ class Data(NamedTuple):
     tol: float  # a gradient above -tol counts as zero
     constant: float  # the objective of the empty plan
     wanted: float  # the masses of both sides together
-    labels: NDArray[np.int32]  # (q, m, n) groups other than rows and columns; -1: in no group
-    pooled: bool
+    listed: bool  # candidates come from a list
+    tuning: Tuning
 
 
 @by_address
@@ -48,14 +46,14 @@ class Work(NamedTuple):
     c: Floats
     mass_a: Floats  # row sums of the plan
     mass_b: Floats
-    left: Ints  # (1 + m + n + groups,) free capacity of the whole plan, of rows, of columns, of labelled groups
+    room: Room
     active: Ints  # (2, max(m, n)) scratch: rows and columns with mass
     head: Ints  # (m,) first support entry of a row, -1: none
     link: Ints  # (capacity,) next one in the same row
-    best: Floats  # (DEPTH + 1, n) smallest gradients of a column; at last, scratch for one row of the cost
-    where: Ints  # (DEPTH, n) their rows
-    pool: Ints  # (2, POOL) rows and columns of pooled pairs
-    pool_state: Floats  # (3,) pairs in the pool, additions it is still good for, smallest gradient it left out
+    best: Floats  # (depth + 1, n) smallest gradients of a column; at last, scratch for one row of the cost
+    where: Ints  # (depth, n) their rows
+    listed: Ints  # (2, size) rows and columns of the candidate list
+    list_state: Floats  # (4,) pairs in the list, additions it is good for, smallest gradient left out, 1: it is given
     progress: Floats  # (2,) the best gain so far, and steps since it was reached
 
 
@@ -68,23 +66,23 @@ class Saved(NamedTuple):
 
 
 @part
-def new_work(data: Data, capacity: int, left: Ints) -> Work:
-    """The empty plan with room for ``capacity`` entries, and with the capacities ``left``."""
-    m, n = data.base_r.size, data.base_c.size
+def new_work(data: Data, capacity: int, room: Room) -> Work:
+    """The empty plan with arrays for ``capacity`` entries, and a room of its own, as large as ``room``."""
+    m, n, depth = data.base_r.size, data.base_c.size, data.tuning.list_depth
     return Work(
         new_factor(capacity),
         data.base_r.copy(),
         data.base_c.copy(),
         np.zeros(m),
         np.zeros(n),
-        left.copy(),
+        Room(room.left.copy(), room.labels, room.oracle, room.aside),
         np.zeros((2, max(m, n)), np.int64),
         np.zeros(m, np.int64),
         np.zeros(capacity, np.int64),
-        np.zeros((DEPTH + 1, n)),
-        np.zeros((DEPTH, n), np.int64),
-        np.zeros((2, POOL), np.int64),
-        np.zeros(3),
+        np.zeros((depth + 1, n)),
+        np.zeros((depth, n), np.int64),
+        np.zeros((2, data.tuning.list_size), np.int64),
+        np.zeros(4),
         np.zeros(2),
     )
 
@@ -106,11 +104,20 @@ def new_saved(capacity: int, left: Ints) -> Saved:
 
 
 @part
-def copy_plan(source: Work | Saved, destination: Work | Saved) -> None:
-    """Make ``destination`` the same plan as ``source``."""
-    copy_factor(source.factor, destination.factor)
-    for k in range(source.left.size):
-        destination.left[k] = source.left[k]
+def save(work: Work, saved: Saved) -> None:
+    """Remember the plan."""
+    copy_factor(work.factor, saved.factor)
+    for k in range(saved.left.size):
+        saved.left[k] = work.room.left[k]
+
+
+@part
+def restore(saved: Saved, work: Work) -> None:
+    """Go back to the plan that was saved."""
+    copy_factor(saved.factor, work.factor)
+    for k in range(saved.left.size):
+        work.room.left[k] = saved.left[k]
+    forget_refusals(work.room)
 
 
 @part
@@ -199,10 +206,10 @@ def is_sound(factor: Factor, wanted: float) -> bool:
 
 
 @part
-def stalls(progress: Floats, reached: float) -> bool:
-    """Has nothing but rounding been gained for a while? ``progress`` keeps the most gained, and the steps since."""
+def stalls(progress: Floats, reached: float, patience: float) -> bool:
+    """True if nothing but rounding has been gained for a while; ``progress``: the most gained, the steps since."""
     if reached > progress[0] * (1.0 + 1e-14):
         progress[0], progress[1] = reached, 0.0
     else:
         progress[1] += 1.0
-    return bool(progress[1] > PATIENCE)
+    return bool(progress[1] > patience)

@@ -1,4 +1,4 @@
-"""Polish in machine code: exchange an entry of the plan for a better pair outside it.
+"""Swaps, compiled: exchange an entry of the plan for a better pair outside it.
 
 Let ``W = -(C + r + c)``; on the support ``W = reg * mass``. A blocked pair ``e`` with ``W_e > 0`` wants in; an entry
 ``t`` that holds the capacity ``e`` needs may have to go. With ``M = H^-1`` on the support, ``u = M h_e`` and ``s_e``
@@ -17,7 +17,6 @@ together; their masses times ``C_il + C_kj - C_ij - C_kl`` is about what that br
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
 from .._numba.codes import BETTER, NEEDS_ROOM, SOLVED, UNBOUNDED, WORSE
@@ -26,41 +25,39 @@ from ..geometry._entries import MATRIX, cost_entry
 from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, Factor, drop, gain
 from ..plan import Trace
-from .capacity import is_free
 from .grow import add_and_log, grow, log, start_afresh
+from .room import Room, has_capacity, is_free, put_back, set_aside
 from .scan import find_row, scan_columns
-from .state import Data, Saved, Work, copy_plan, couple, diagonal, holds, is_sound, refresh, slope
+from .state import Data, Saved, Work, couple, diagonal, holds, is_sound, refresh, restore, save, slope
 
 NONE = -1
-WIDTH = 8  # pairs from outside that compete for the capacity of the whole plan,
-FEW, PAIRS = 8, 2500  # unless the plan has so few entries and there are so few pairs that all compete
 
 
 @inlined_part
 def _candidates(data: Data, work: Work, wish: Floats) -> int:
     """Fill ``wish`` with ``W`` of the best pair of every column; zero where it is not to be tried.
 
-    Where the whole plan is full every entry could go for every pair, so only the ``WIDTH`` best pairs are tried.
+    Where the whole plan is full every entry could go for every pair, so only the ``swap_width`` best pairs are tried.
     """
     scan_columns(data, work, False)
-    count = 0
+    count, width = 0, data.tuning.swap_width
     for j in range(wish.size):
         wish[j] = max(-work.best[0, j] - work.c[j], 0.0)
         if wish[j] <= data.tol:
             wish[j] = 0.0
         count += wish[j] > 0.0
-    if work.left[0] > 0 or count <= WIDTH:
+    if work.room.left[0] > 0 or count <= width:
         return count
-    best = np.zeros(WIDTH)  # in descending order
+    best = np.zeros(width)  # in descending order
     for j in range(wish.size):
-        place = WIDTH
+        place = width
         while place > 0 and wish[j] > best[place - 1]:
-            if place < WIDTH:
+            if place < width:
                 best[place] = best[place - 1]
             place -= 1
-        if place < WIDTH:
+        if place < width:
             best[place] = wish[j]
-    least, ties = best[WIDTH - 1], WIDTH
+    least, ties = best[width - 1], width
     for j in range(wish.size):
         ties -= wish[j] > least
     for j in range(wish.size):
@@ -68,20 +65,16 @@ def _candidates(data: Data, work: Work, wish: Floats) -> int:
             ties -= 1
         elif wish[j] <= least:
             wish[j] = 0.0
-    return WIDTH
+    return width
 
 
-@small_part
-def _frees(left: Ints, labels: NDArray[np.int32], row: int, column: int, i: int, j: int) -> bool:
-    """Would the capacity of ``(row, column)`` be enough to add ``(i, j)``?"""
-    m, n = labels.shape[1], labels.shape[2]
-    if (left[1 + i] <= 0 and row != i) or (left[1 + m + j] <= 0 and column != j):
-        return False
-    for q in range(labels.shape[0]):
-        group = labels[q, i, j]
-        if group >= 0 and left[1 + m + n + group] <= 0 and labels[q, row, column] != group:
-            return False
-    return True
+@part
+def _frees(room: Room, row: int, column: int, i: int, j: int, asked: bool) -> bool:
+    """True if there is room for ``(i, j)`` without ``(row, column)``; the oracle is not asked unless ``asked``."""
+    set_aside(room, row, column)
+    free = is_free(room, i, j) if asked else has_capacity(room, i, j)
+    put_back(room)
+    return free
 
 
 @small_part
@@ -126,7 +119,7 @@ def _one_for_one(
     schur = -1.0
     for t in range(size):
         row, column, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
-        if (data.reg * mass >= wish and not wide) or not _frees(work.left, data.labels, row, column, i, j):
+        if (data.reg * mass >= wish and not wide) or not _frees(work.room, row, column, i, j, False):
             continue
         if schur < 0.0:
             schur = _respond(data, work, i, j, response)
@@ -134,7 +127,7 @@ def _one_for_one(
         loss = _loss(factor, inverse, t, effort)
         pull = wish + response[t] * mass / inverse[t]
         change = loss - pull * pull / (2.0 * (schur + response[t] * response[t] / inverse[t]))
-        if pull > 0.0 and change < 0.0:
+        if pull > 0.0 and change < 0.0 and (work.room.oracle[0] == 0 or _frees(work.room, row, column, i, j, True)):
             _write(found, row * n + column, NONE, i * n + j, NONE, change)
 
 
@@ -240,7 +233,7 @@ def _offer(
     data: Data, work: Work, i: int, j: int, wish: float, wide: bool, inverse: Floats, found: Exchanges, effort: Floats
 ) -> None:
     """List the promising exchanges that bring this pair in."""
-    if work.left[1 + i] > 0 or work.left[1 + data.base_r.size + j] > 0:
+    if work.room.left[1 + i] > 0 or work.room.left[1 + data.base_r.size + j] > 0:
         _one_for_one(data, work, i, j, wish, wide, inverse, found, effort)
     elif wish > data.tol:
         _one_for_two(data, work, i, j, wish, inverse, found, effort)
@@ -248,8 +241,9 @@ def _offer(
 
 @small_part
 def _is_wide(data: Data, work: Work) -> bool:
-    """Do all pairs compete?"""
-    return work.factor.size[0] <= FEW and data.base_r.size * data.base_c.size <= PAIRS
+    """True if all pairs compete."""
+    few, pairs = data.tuning.swap_few, data.tuning.swap_pairs
+    return work.factor.size[0] <= few and data.base_r.size * data.base_c.size <= pairs
 
 
 @inlined_part
@@ -285,7 +279,7 @@ def _position(factor: Factor, n: int, label: int) -> int:
 
 @inlined_part
 def _is_current(factor: Factor, n: int, out: Ints, into: Ints) -> bool:
-    """Is the exchange still one, after others were made?"""
+    """True if the exchange is still one, after others were made."""
     for side in range(2):
         if out[side] != NONE and _position(factor, n, out[side]) < 0:
             return False
@@ -303,7 +297,7 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
         position = _position(factor, n, out[side]) if out[side] != NONE else -1
         if position >= 0:  # dropping the first may have emptied the second
             drop(factor, position)
-            log(data, work, trace)
+            log(work, trace)
     expected = factor.size[0]
     for side in range(2):
         if into[side] == NONE:
@@ -314,7 +308,7 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
         for t in range(factor.size[0]):
             gradient += factor.coupling[t] * factor.mass[t]
         effort[0] += 6.0 * factor.size[0] * factor.size[0]
-        if gradient >= -data.tol or not is_free(work.left, data.labels, i, j):
+        if gradient >= -data.tol or not is_free(work.room, i, j):
             return WORSE
         if trace.steps[0] == trace.gain.size:
             return NEEDS_ROOM
@@ -363,7 +357,7 @@ def swap_pass(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats
     ``spare`` has room for a second plan, to come back to.
     """
     refresh(data, work)
-    room = (WIDTH + 1) * work.factor.size[0] + 4 * data.base_c.size
+    room = (data.tuning.swap_width + 1) * work.factor.size[0] + 4 * data.base_c.size
     if _is_wide(data, work):
         room += data.base_r.size * data.base_c.size * work.factor.size[0]
     found = Exchanges(
@@ -382,12 +376,12 @@ def swap_pass(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats
         if not _is_current(work.factor, data.base_c.size, found.out[best], found.into[best]):
             continue
         steps, departures = trace.steps[0], trace.steps[1]
-        copy_plan(work, spare)
+        save(work, spare)
         verdict = _try(data, work, found.out[best], found.into[best], trace, effort, limit)
         if verdict == BETTER:
             accepted += 1
             continue
-        copy_plan(spare, work)
+        restore(spare, work)
         trace.steps[0], trace.steps[1] = steps, departures
         if verdict == NEEDS_ROOM:
             return -1

@@ -1,6 +1,6 @@
-"""Polish for delta kernels and no ``reg``: links are cut off a forest, and others grafted on.
+"""Local search on trees of links, for `Delta` kernels and no ``reg``.
 
-What a link is worth, and what another would be, follows from its two trees alone (see `forest`). So every change that
+What a link is worth, and what another would be, follows from its two trees alone (see `trees`). So every change that
 could help is looked at, and those that seem to are tried:
 
 - a new link where one is free; between two points of a tree, for the link on the way round that it leaves without mass,
@@ -13,9 +13,11 @@ import numpy as np
 from .._checks import Floats, Ints
 from .._numba.codes import BUDGET_USED, LOCAL, OPTIMAL, PAUSED
 from .._numba.compiling import compiled, inlined_part, part, small_part
-from ..budgets import Limits, pairs_of
-from ..engine.capacity import count, is_free, is_over
-from ..engine.omp_solver import Engine
+from ..budgets import Matroid, Pair, pairs_of
+from ..effort import Perturb, TreeSearch, Tuning
+from ..engine.omp_solver import OMPSolver
+from ..engine.room import Constraint, is_free, is_over, put_back, set_aside
+from ..engine.shell import Shell
 from ..engine.state import CLOSE
 from ..geometry._entries import cost_entry
 from ..plan import Callback, Outcome
@@ -25,67 +27,92 @@ from .trees import Forest, bare, insert, joined_worth, links, other_end, plant, 
 from .undo_log import (
     ASLEEP,
     IN_USE,
+    NEAR,
     TURN,
-    Patch,
+    UndoLog,
     around,
     begin,
     keep,
     keep_whole,
-    new_patch,
+    new_log,
     restore,
     value_at,
     value_of,
 )
 
 _STATUS = {BUDGET_USED: Status.BUDGET_USED, LOCAL: Status.LOCAL, OPTIMAL: Status.OPTIMAL}
-_CHUNK = 2e7  # operations between two looks at the keyboard
+_OPERATIONS = 2e7  # between two looks at the keyboard
 _LEAST = 1e-12  # of the objective, or that of the empty plan: what a change must bring
 _EXACT_ENOUGH = 1e-10  # of the scale of gradients
-_ROUND = 1e-5  # of the objective: what a round over all points must bring, if there is to be another one
-_ROUND_EFFORT = 2e10  # operations of a round, beyond which rounding may go round in circles
-_SHAKE_EFFORT = 1e8  # the same for what follows a link that is forced in
 _DRAWS = 4096  # at a time
-_SHARE = 8  # one of so many points is a target when a link is forced in
 
 
-class Grafts:
-    """One problem with one counting budget, and a forest of links that is to be made better."""
+class TreeSolver(Shell):
+    """One problem with one budget, and a forest of links that is to be made better."""
 
     def __init__(
-        self, problem: Problem, limits: Limits, plan: Outcome, *, tol: float, callback: Callback | None = None
+        self,
+        problem: Problem,
+        constraint: Constraint,
+        plan: Outcome,
+        tuning: Tuning,
+        *,
+        tol: float,
+        callback: Callback | None = None,
     ) -> None:
-        self.problem, self.told, self.callback = problem, plan, callback
+        super().__init__(constraint, problem.constant, callback)
+        self.problem, self.told, self.tuning, self.tol = problem, plan, tuning, tol
         self.value = problem.value(plan.rows, plan.cols, plan.mass)
-        self.forest = bare(problem, limits)
-        self.patch, self.whole = new_patch(sum(problem.shape)), new_patch(sum(problem.shape))
-        self.limits, self.tol = limits, tol
-        self.effort, self.stopped = np.zeros(1), False
+        self.forest = bare(problem, self.room)
+        self.log, self.whole = new_log(sum(problem.shape)), new_log(sum(problem.shape))
+
+    def support(self) -> list[Pair]:
+        """The pairs of the plan as it stands."""
+        return pairs_of(*links(self.forest)[:2])
 
     def begin(self, rows: Ints, cols: Ints, mass: Floats) -> None:
         """With these links, as far as they have no cycle; what is least worth goes where there are too many."""
         plant(self.forest, rows, cols, mass)
         shrink(self.forest)
+        if self.constraint.oracle is not None:
+            self._keep_allowed(self.constraint.oracle)
 
-    def improve(self) -> None:
+    def _keep_allowed(self, matroid: Matroid) -> None:
+        """Cut the links that the matroid does not allow beside those that are worth more."""
+        forest, kept = self.forest, list[Pair]()
+        while len(kept) < len(self.support()):  # to cut one may leave others without mass
+            used, kept = np.flatnonzero(forest.mass > 0.0), []
+            refused = []
+            for link in used[np.argsort(-forest.worth[used], kind="stable")].tolist():
+                pair = int(forest.ends[0, link]), int(forest.ends[1, link]) - forest.rows
+                if matroid.can_add(kept, pair):
+                    kept.append(pair)
+                else:
+                    refused.append(link)
+            cut_links(forest, np.array(refused, np.int64))
+
+    def improve(self, how: TreeSearch) -> None:
         """Look at all points, and those around what has changed, until a round brings next to nothing."""
-        patch, before, value = self.patch, np.inf, self._value
-        while value < before - _ROUND * abs(value) and not self.stopped:
+        log, before, value = self.log, np.inf, self._value
+        log.counts[NEAR] = how.near
+        while value < before - how.gain * abs(value) and not self.stopped:
             before = value
-            patch.awake[:], patch.counts[ASLEEP] = 1, 0
-            limit = self.effort[0] + _ROUND_EFFORT
-            while improve(*self._parts, self.effort, self.effort[0] + _CHUNK) == PAUSED and not self.stopped:
+            log.awake[:], log.counts[ASLEEP] = 1, 0
+            limit = self.effort[0] + how.operations
+            while improve(*self._parts, self.effort, self.effort[0] + _OPERATIONS) == PAUSED and not self.stopped:
                 self._report()
                 if self.effort[0] > limit:
                     return
             self._report()
             value = self._value
 
-    def shake(self, allowed: float, enough: float, rng: np.random.Generator) -> None:
-        """Force links in and see what becomes of it, with the allowed effort, or until the objective is low enough."""
+    def perturb(self, how: Perturb, allowed: float, enough: float, rng: np.random.Generator) -> None:
+        """Force links in and search on, with the allowed operations, or until the objective is low enough."""
         allowed += self.effort[0]
         while self.effort[0] < allowed and self._value > enough and not self.stopped and self.forest.mass.any():
-            limit = min(allowed, self.effort[0] + _CHUNK)
-            shake(*self._parts, rng.integers(2**62, size=_DRAWS), self.effort, limit)
+            limit = min(allowed, self.effort[0] + _OPERATIONS)
+            draws = rng.integers(2**62, size=_DRAWS)
+            perturb(*self._parts, draws, how.targets, how.each, self.effort, limit)
             self._report()
 
     @property
@@ -93,12 +120,14 @@ class Grafts:
         return self.problem.value(*links(self.forest))
 
     @property
-    def _parts(self) -> tuple[Forest, Patch, Patch, float, float]:
+    def _parts(self) -> tuple[Forest, UndoLog, UndoLog, float, float]:
         least = _LEAST * max(abs(self.problem.constant), abs(self._value))  # negative costs may make it the larger one
-        return self.forest, self.patch, self.whole, self.tol * self.problem.scale, least
+        return self.forest, self.log, self.whole, self.tol * self.problem.scale, least
 
     def _report(self) -> None:
-        """Between two calls of kernels Ctrl-C works, and the callback is told."""
+        """Between two calls of compiled functions Ctrl-C works, and the callback is told."""
+        if self.oracle is not None:
+            self.oracle.raise_error()
         if self.callback is not None and not self.stopped:
             self._tell()
 
@@ -117,10 +146,11 @@ class Grafts:
         self._tell()
         if self.stopped:
             return self.told._replace(status=Status.STOPPED)
-        if self.value == before:
+        if self.value == before and self.told.status is not Status.STOPPED:
             return self.told
         status = _STATUS[standing(self.forest, self.tol * self.problem.scale, CLOSE)]
-        return self._exact(self.told._replace(status=status, converged=True))
+        self.told = self._exact(self.told._replace(status=status, converged=True))
+        return self.told
 
     def _exact(self, plan: Outcome) -> Outcome:
         """The plan with masses solved all at once where weights so different that rounding shows ask for it."""
@@ -128,9 +158,9 @@ class Grafts:
         residual = np.abs(self.problem.gradient(fields, plan.rows, plan.cols)).max(initial=0.0)
         if residual <= _EXACT_ENOUGH * self.problem.scale:
             return plan
-        engine = Engine(self.problem, self.limits, tol=self.tol)
-        engine.seed(pairs_of(plan.rows, plan.cols), plan.mass)
-        solved = engine.outcome()
+        solver = OMPSolver(self.problem, self.constraint, self.tuning, tol=self.tol)
+        solver.seed(pairs_of(plan.rows, plan.cols), plan.mass)
+        solved = solver.outcome()
         return plan._replace(rows=solved.rows, cols=solved.cols, mass=solved.mass)
 
 
@@ -144,7 +174,7 @@ def standing(forest: Forest, tol: float, close: float) -> int:
     for row in range(m):
         for col in range(m, m + n):
             steepest = max(steepest, wish(forest, row, col))
-            if not room and wish(forest, row, col) > -np.inf and is_free(forest.left, forest.labels, row, col - m):
+            if not room and wish(forest, row, col) > -np.inf and is_free(forest.room, row, col - m):
                 link = forest.first[row]
                 while link >= 0 and forest.ends[1, link] != col:
                     link = forest.after[0, link]
@@ -163,13 +193,23 @@ def shrink(forest: Forest) -> None:
         for link in range(forest.mass.size):
             if forest.mass[link] <= 0.0 or forest.worth[link] >= least:
                 continue
-            if is_over(forest.left, forest.labels, forest.ends[0, link], forest.ends[1, link] - m):
+            if is_over(forest.room, forest.ends[0, link], forest.ends[1, link] - m):
                 least, cut = forest.worth[link], link
         if cut < 0:
             return
         row, col = forest.ends[0, cut], forest.ends[1, cut]
         remove(forest, cut)
         _settle_both(forest, row, col)
+
+
+@compiled
+def cut_links(forest: Forest, cut: Ints) -> None:
+    """Cut some links."""
+    for k in range(cut.size):
+        if forest.mass[cut[k]] > 0.0:
+            row, col = forest.ends[0, cut[k]], forest.ends[1, cut[k]]
+            remove(forest, cut[k])
+            _settle_both(forest, row, col)
 
 
 @part
@@ -183,32 +223,43 @@ def _settle_both(forest: Forest, row: int, col: int) -> int:
 
 
 @compiled
-def improve(forest: Forest, patch: Patch, whole: Patch, tol: float, least: float, effort: Floats, limit: float) -> int:
+def improve(
+    forest: Forest, log: UndoLog, whole: UndoLog, tol: float, least: float, effort: Floats, limit: float
+) -> int:
     """Look at points, and change what lowers the objective by ``least``, until all are asleep.
 
     ``whole`` keeps all trees that change, if it is in use.
     """
-    counts, points = patch.counts, patch.awake.size
+    counts, points = log.counts, log.awake.size
     while counts[ASLEEP] < points:
         if effort[0] > limit:
             return PAUSED
         point = counts[TURN]
         counts[TURN], counts[ASLEEP] = (point + 1) % points, counts[ASLEEP] + 1
-        if patch.awake[point] > 0:
-            patch.awake[point] = 0
-            while effort[0] <= limit and _improve_at(forest, patch, whole, point, tol, least, effort):
+        if log.awake[point] > 0:
+            log.awake[point] = 0
+            while effort[0] <= limit and _improve_at(forest, log, whole, point, tol, least, effort):
                 pass
     return LOCAL
 
 
 @compiled
-def shake(
-    forest: Forest, patch: Patch, whole: Patch, tol: float, least: float, draws: Ints, effort: Floats, limit: float
+def perturb(
+    forest: Forest,
+    log: UndoLog,
+    whole: UndoLog,
+    tol: float,
+    least: float,
+    draws: Ints,
+    targets: int,
+    each: float,
+    effort: Floats,
+    limit: float,
 ) -> None:
     """Force a link in, see what becomes of it, and go back if the plan is no better, once a draw.
 
-    The new link is the best of a point with an eighth of the others. It comes in place of one of the point's own,
-    crosswise if the other point is linked already; once in four times in place of any link.
+    The new link is the best of a point with one in ``targets`` of the others. It comes in place of one of the point's
+    own, crosswise if the other point is linked already; once in four times in place of any link.
     """
     m, n = forest.rows, forest.first.size - forest.rows
     for k in range(draws.size):
@@ -225,7 +276,7 @@ def shake(
         best, target = -np.inf, -1
         for other in range(m, m + n) if side == 0 else range(m):
             pull = wish(forest, min(point, other), max(point, other))
-            if (other + draw) % _SHARE == 0 and (other != partner or own == 0) and pull > best:
+            if (other + draw) % targets == 0 and (other != partner or own == 0) and pull > best:
                 best, target = pull, other
         effort[0] += n if side == 0 else m
         if target < 0:
@@ -243,14 +294,14 @@ def shake(
             remove(forest, second)
             effort[0] += _settle_both(forest, left_over, target)
             _force(forest, left_over, partner)
-            _wake(forest, patch, left_over)
+            _wake(forest, log, left_over)
         _force(forest, point, target)
-        _wake(forest, patch, end)
-        _wake(forest, patch, partner)
-        _wake(forest, patch, point)
-        _wake(forest, patch, target)
+        _wake(forest, log, end)
+        _wake(forest, log, partner)
+        _wake(forest, log, point)
+        _wake(forest, log, target)
         whole.counts[IN_USE] = 1
-        improve(forest, patch, whole, tol, least, effort, effort[0] + _SHAKE_EFFORT)
+        improve(forest, log, whole, tol, least, effort, effort[0] + each)
         whole.counts[IN_USE] = 0
         if value_of(forest, whole) >= whole.value[0] - least:
             restore(forest, whole)
@@ -260,7 +311,7 @@ def shake(
 def _force(forest: Forest, point: int, other: int) -> None:
     """Link a pair, if it may be and is not linked by others."""
     row, col = min(point, other), max(point, other)
-    free = is_free(forest.left, forest.labels, row, col - forest.rows) and wish(forest, row, col) > -np.inf
+    free = is_free(forest.room, row, col - forest.rows) and wish(forest, row, col) > -np.inf
     if free and forest.tree[row] != forest.tree[col]:
         insert(forest, row, col, 0.0)
         settle(forest, row)
@@ -268,38 +319,38 @@ def _force(forest: Forest, point: int, other: int) -> None:
 
 @inlined_part
 def _improve_at(
-    forest: Forest, patch: Patch, whole: Patch, point: int, tol: float, least: float, effort: Floats
+    forest: Forest, log: UndoLog, whole: UndoLog, point: int, tol: float, least: float, effort: Floats
 ) -> bool:
     """One change at a point, if one helps."""
-    if forest.first[point] < 0 and forest.left[0] <= 0:
+    if forest.first[point] < 0 and forest.room.left[0] <= 0:
         return False
-    if _link_up(forest, patch, whole, point, tol, least, effort):
+    if _link_up(forest, log, whole, point, tol, least, effort):
         return True
-    partners = _partners(forest, patch, point)
+    partners = _partners(forest, log, point)
     for k in range(partners):
-        if patch.awake[patch.partners[k]] > 0:
+        if log.awake[log.partners[k]] > 0:
             continue  # the link will be looked at from there
-        link = _link_between(forest, point, patch.partners[k])
+        link = _link_between(forest, point, log.partners[k])
         if link < 0:
             return True  # rounding has cut it off: look again
-        row, col = _best_graft(forest, patch, link, least, effort)
-        if row >= 0 and _exchange(forest, patch, whole, link, -1, row, col, tol, least, effort):
+        row, col = _best_graft(forest, log, link, least, effort)
+        if row >= 0 and _exchange(forest, log, whole, link, -1, row, col, tol, least, effort):
             return True
-        link = _link_between(forest, point, patch.partners[k])  # what was tried in vain has another number now
+        link = _link_between(forest, point, log.partners[k])  # what was tried in vain has another number now
         if link < 0:
             return True
         other = _best_crossing(forest, link, least, effort)
-        if other >= 0 and _exchange(forest, patch, whole, link, other, -1, -1, tol, least, effort):
+        if other >= 0 and _exchange(forest, log, whole, link, other, -1, -1, tol, least, effort):
             return True
     return False
 
 
 @part
-def _partners(forest: Forest, patch: Patch, point: int) -> int:
-    """The points that one is linked with into ``patch.partners``; how many."""
+def _partners(forest: Forest, log: UndoLog, point: int) -> int:
+    """The points that one is linked with into ``log.partners``; how many."""
     side, link, found = 0 if point < forest.rows else 1, forest.first[point], 0
     while link >= 0:
-        patch.partners[found] = forest.ends[1 - side, link]
+        log.partners[found] = forest.ends[1 - side, link]
         link, found = forest.after[side, link], found + 1
     return found
 
@@ -314,7 +365,9 @@ def _link_between(forest: Forest, point: int, partner: int) -> int:
 
 
 @inlined_part
-def _link_up(forest: Forest, patch: Patch, whole: Patch, point: int, tol: float, least: float, effort: Floats) -> bool:
+def _link_up(
+    forest: Forest, log: UndoLog, whole: UndoLog, point: int, tol: float, least: float, effort: Floats
+) -> bool:
     """Add the best new link at a point."""
     m, n = forest.rows, forest.first.size - forest.rows
     first, last = (m, m + n) if point < m else (0, m)
@@ -326,7 +379,7 @@ def _link_up(forest: Forest, patch: Patch, whole: Patch, point: int, tol: float,
             continue
         if forest.tree[row] != forest.tree[col]:
             gain = joined_worth(pull, forest.whole[row], forest.whole[col])
-            if gain > best and is_free(forest.left, forest.labels, row, col - m):
+            if gain > best and is_free(forest.room, row, col - m):
                 best, partner = gain, other
         else:
             moved, blocking = way_round(forest, row, col, 0.0)
@@ -342,13 +395,13 @@ def _link_up(forest: Forest, patch: Patch, whole: Patch, point: int, tol: float,
     if forest.tree[row] == forest.tree[col]:
         moved, blocking = way_round(forest, row, col, 0.0)
         way_round(forest, row, col, moved)
-        _wake(forest, patch, forest.ends[0, blocking])
-        _wake(forest, patch, forest.ends[1, blocking])
+        _wake(forest, log, forest.ends[0, blocking])
+        _wake(forest, log, forest.ends[1, blocking])
         remove(forest, blocking)
     insert(forest, row, col, moved)
     effort[0] += settle(forest, row)
-    _wake(forest, patch, row)
-    _wake(forest, patch, col)
+    _wake(forest, log, row)
+    _wake(forest, log, col)
     return True
 
 
@@ -357,22 +410,22 @@ def _frees(forest: Forest, link: int, row: int, col: int) -> bool:
     """Would there be room for the pair without the link?"""
     m = forest.rows
     i, j = forest.ends[0, link], forest.ends[1, link] - m
-    count(forest.left, forest.labels, i, j, 1)
-    free = is_free(forest.left, forest.labels, row, col - m)
-    count(forest.left, forest.labels, i, j, -1)
+    set_aside(forest.room, i, j)
+    free = is_free(forest.room, row, col - m)
+    put_back(forest.room)
     return bool(free)
 
 
 @part
-def _wake(forest: Forest, patch: Patch, point: int) -> None:
+def _wake(forest: Forest, log: UndoLog, point: int) -> None:
     """What is around a point is to be looked at again."""
-    for k in range(around(forest, patch, point, -1)):
-        patch.awake[patch.nearby[k]] = 1
-    patch.counts[ASLEEP] = 0
+    for k in range(around(forest, log, point, -1)):
+        log.awake[log.nearby[k]] = 1
+    log.counts[ASLEEP] = 0
 
 
 @inlined_part
-def _best_graft(forest: Forest, patch: Patch, link: int, least: float, effort: Floats) -> tuple[int, int]:
+def _best_graft(forest: Forest, log: UndoLog, link: int, least: float, effort: Floats) -> tuple[int, int]:
     """The pair that is best linked in place of a link; -1 if none seems to help.
 
     One of its points is near the link, in the smaller of the two parts, or is the link's own in the larger one.
@@ -385,18 +438,18 @@ def _best_graft(forest: Forest, patch: Patch, link: int, least: float, effort: F
     # were the link cut, potentials of rows would rise by this in the part of its row, and fall by that in the other one
     rises = forest.mass[link] / cut[2, link], -forest.mass[link] / cut[3, link]
     small = 0 if cut[2, link] <= cut[3, link] else 1
-    found = around(forest, patch, forest.ends[small, link], link)
-    patch.nearby[found] = forest.ends[1 - small, link]
+    found = around(forest, log, forest.ends[small, link], link)
+    log.nearby[found] = forest.ends[1 - small, link]
     best, best_row, best_col = forest.worth[link] + least, -1, -1
-    count(forest.left, forest.labels, i, j - m, 1)
+    set_aside(forest.room, i, j - m)
     for k in range(found + 1):
-        point = patch.nearby[k]
+        point = log.nearby[k]
         part_of = small if k < found else 1 - small
         spread, hangs = cut[2 + part_of, link], (low <= place[point] <= high)
         from_row = point < m
         base = forest.potential[point] + (rises[part_of] if from_row else -rises[part_of])
         across = -rises[1 - part_of] if from_row else rises[1 - part_of]
-        if forest.left[1 + point] <= 0:
+        if forest.room.left[1 + point] <= 0:
             continue
         for other in range(m, m + n) if from_row else range(m):
             pull = base + forest.potential[other]
@@ -411,9 +464,9 @@ def _best_graft(forest: Forest, patch: Patch, link: int, least: float, effort: F
                 continue
             gain = joined_worth(pull, spread, others_spread)
             row, col = (point, other) if from_row else (other, point)
-            if gain > best and not (row == i and col == j) and is_free(forest.left, forest.labels, row, col - m):
+            if gain > best and not (row == i and col == j) and is_free(forest.room, row, col - m):
                 best, best_row, best_col = gain, row, col
-    count(forest.left, forest.labels, i, j - m, -1)
+    put_back(forest.room)
     effort[0] += (found + 1) * 0.5 * (m + n)
     return best_row, best_col
 
@@ -445,8 +498,8 @@ def _best_crossing(forest: Forest, link: int, least: float, effort: Floats) -> i
 @part
 def _exchange(
     forest: Forest,
-    patch: Patch,
-    whole: Patch,
+    log: UndoLog,
+    whole: UndoLog,
     link: int,
     other: int,
     row: int,
@@ -459,13 +512,13 @@ def _exchange(
 
     What a graft leaves without mass makes it worth less than it seemed.
     """
-    begin(patch)
+    begin(log)
     i, j = forest.ends[0, link], forest.ends[1, link]
-    keep(forest, patch, i)
+    keep(forest, log, i)
     keep_whole(forest, whole, i)
     if other >= 0:
         k, l = forest.ends[0, other], forest.ends[1, other]
-        keep(forest, patch, k)
+        keep(forest, log, k)
         keep_whole(forest, whole, k)
         remove(forest, link)
         remove(forest, other)
@@ -473,27 +526,27 @@ def _exchange(
         effort[0] += _graft(forest, i, l, tol) + _graft(forest, k, j, tol)
     else:
         k, l = row, col
-        keep(forest, patch, row)
-        keep(forest, patch, col)
+        keep(forest, log, row)
+        keep(forest, log, col)
         keep_whole(forest, whole, row)
         keep_whole(forest, whole, col)
         remove(forest, link)
         effort[0] += _settle_both(forest, i, j)
         effort[0] += _graft(forest, row, col, tol)
-    if value_of(forest, patch) < patch.value[0] - least:
-        _wake(forest, patch, i)
-        _wake(forest, patch, j)
-        _wake(forest, patch, k)
-        _wake(forest, patch, l)
+    if value_of(forest, log) < log.value[0] - least:
+        _wake(forest, log, i)
+        _wake(forest, log, j)
+        _wake(forest, log, k)
+        _wake(forest, log, l)
         return True
-    restore(forest, patch)
+    restore(forest, log)
     return False
 
 
 @small_part
 def _graft(forest: Forest, row: int, col: int, tol: float) -> int:
     """Link a pair, if it still wants to be."""
-    free = is_free(forest.left, forest.labels, row, col - forest.rows)
+    free = is_free(forest.room, row, col - forest.rows)
     if not free or forest.tree[row] == forest.tree[col] or wish(forest, row, col) <= tol:
         return 0
     insert(forest, row, col, 0.0)

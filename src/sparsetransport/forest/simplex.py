@@ -5,7 +5,7 @@ import numpy as np
 from .._checks import Floats, Ints
 from .._numba.codes import OPTIMAL, PAUSED
 from .._numba.compiling import compiled
-from ..budgets import no_limits
+from ..engine.room import Constraint
 from ..geometry._entries import cost_entry
 from ..inner.solvers import EXACT
 from ..problem import Problem
@@ -23,7 +23,7 @@ def optimum(
 
     Shares of rows and columns change the problem: masses times their share, weights divided by it.
     """
-    forest = bare(problem, no_limits(problem.shape), 1.0 if shares is None else np.concatenate(shares))
+    forest = bare(problem, Constraint(None, problem.shape).room(), 1.0 if shares is None else np.concatenate(shares))
     effort, turn = np.zeros(2), np.zeros(2, np.int64)
     plant(forest, rows, cols, mass)
     while pivot(forest, EXACT * problem.scale, turn, effort, effort[0] + _CHUNK) == PAUSED:

@@ -19,13 +19,11 @@ as long as no other link is left without mass, and at most that if one is.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
 from .._numba.borrowed import by_address
 from .._numba.compiling import compiled, part, small_part
-from ..budgets import Limits
-from ..engine.capacity import count
+from ..engine.room import Room, count
 from ..geometry._entries import Cost, cost_entry
 from ..problem import Problem
 
@@ -38,8 +36,7 @@ class Forest(NamedTuple):
 
     cost: Cost
     rows: int
-    labels: NDArray[np.int32]  # (q, m, n) groups of pairs
-    left: Ints  # capacities of the whole plan, of points and of groups
+    room: Room
     wanted: Floats  # (points,) masses
     give: Floats  # (points,) one over twice the weight of their errors
     ends: Ints  # (2, room) the two points of a link
@@ -66,17 +63,7 @@ class Forest(NamedTuple):
     tiny: Floats  # (1,) what counts as no mass
 
 
-def has_deltas(problem: Problem) -> bool:
-    """Are marginal errors counted point by point?"""
-    return bool(problem.gram_a.is_delta and problem.gram_b.is_delta)
-
-
-def fits(problem: Problem) -> bool:
-    """Is nothing but that not linear?"""
-    return problem.reg == 0.0 and has_deltas(problem)
-
-
-def bare(problem: Problem, limits: Limits, share: Floats | float = 1.0) -> Forest:
+def bare(problem: Problem, room: Room, share: Floats | float = 1.0) -> Forest:
     """Points without links.
 
     Shares of the points change the problem: masses times their share, weights divided by it.
@@ -90,8 +77,7 @@ def bare(problem: Problem, limits: Limits, share: Floats | float = 1.0) -> Fores
     return Forest(
         cost=problem.cost.compiled,
         rows=m,
-        labels=limits.labels,
-        left=limits.flat,
+        room=room,
         wanted=wanted,
         give=give,
         ends=pairs.copy(),
@@ -162,7 +148,7 @@ def insert(forest: Forest, row: int, col: int, mass: float) -> None:
         if following >= 0:
             forest.before[side, following] = link
         forest.first[point] = link
-    count(forest.left, forest.labels, row, col - forest.rows, -1)
+    count(forest.room, row, col - forest.rows, -1)
 
 
 @part
@@ -179,7 +165,7 @@ def remove(forest: Forest, link: int) -> None:
     forest.mass[link] = 0.0
     forest.spare[forest.counts[0]] = link
     forest.counts[0] += 1
-    count(forest.left, forest.labels, forest.ends[0, link], forest.ends[1, link] - forest.rows, 1)
+    count(forest.room, forest.ends[0, link], forest.ends[1, link] - forest.rows, 1)
 
 
 @small_part

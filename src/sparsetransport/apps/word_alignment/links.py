@@ -19,6 +19,7 @@ from ..._numba.compiling import compiled, part
 from ...api import solve
 from ...batch import workers
 from ...budgets import Pair, PerColumn, PerRow, pairs_of
+from ...effort import BARE
 from ...engine.batch_solver import Pack, Plans
 from ...engine.batch_solver import solve as solve_packed
 from ...inner.solvers import EXACT
@@ -26,6 +27,7 @@ from ...inner.solvers import EXACT
 Links = tuple[list[Pair], list[float]]
 """Pairs of words in order, and their scores."""
 _TOGETHER = 64  # sentence pairs that go to a worker at once
+_GROWING = BARE.program, BARE.tuning
 _EPSILON = 1e-10  # keeps the scaling of a constant matrix finite
 
 
@@ -152,12 +154,12 @@ def _align(settings: Settings, costs: list[Floats]) -> list[Links]:
     shape = np.array([cost.shape for cost in costs])
     flat = np.concatenate([cost.ravel() for cost in costs])
     first = _first_problems(shape, flat, settings.neighbours, settings.unbalanced)
-    # no polish: exchanges lower the objective, but do not bring it closer to what people link
-    links = _links(solve_packed(first, False), settings.threshold)
+    # growing alone: swaps lower the objective, but do not bring it closer to what people link
+    links = _links(solve_packed(first, *_GROWING), settings.threshold)
     if settings.phrases:
         problems = _second_problems(first, links, settings.phrases)
         if problems.owner.size:
-            links = _joined(links, _links(solve_packed(problems.packed, False), 0.0), problems)
+            links = _joined(links, _links(solve_packed(problems.packed, *_GROWING), 0.0), problems)
     _sort(links)
     pairs, at = pairs_of(links.rows, links.cols), links.ends.tolist()
     scores = links.share.tolist()
@@ -400,7 +402,7 @@ def _align_alone(cost: Floats, settings: Settings) -> Links:
     chains = tuple(np.eye(k) - settings.neighbours * (np.eye(k, k=1) + np.eye(k, k=-1)) for k in (m, n))
     caps = PerRow(1) & PerColumn(1)
     masses = np.ones(m), np.ones(n)
-    plan = solve(cost, *masses, kernels=chains, unbalanced=settings.unbalanced, budget=caps, polish=False).plan
+    plan = solve(cost, *masses, kernels=chains, unbalanced=settings.unbalanced, budget=caps, effort=BARE).plan
     rows, cols = np.nonzero(plan > settings.threshold * plan.max())
     found = {(int(i), int(j)): float(plan[i, j] / plan.max()) for i, j in zip(rows, cols, strict=True)}
     held, near, far = _beside(cost, rows, cols)

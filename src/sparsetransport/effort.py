@@ -1,0 +1,292 @@
+"""How much a solve does, as data: starts, improvers and their limits. `strategy` carries it out.
+
+Every threshold that steers a search is a field here. "Operations" are multiplications and comparisons, counted by the
+solvers themselves, so that results depend neither on the machine nor on its load; a core does about 1e9 a second.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _checks
+from ._checks import Floats
+
+# --- improvers -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Add the pair with the steepest gradient, solve for all masses, reclaim empty entries; until nothing helps."""
+
+
+@dataclass(frozen=True)
+class Swap:
+    """Exchange one or two entries for better pairs."""
+
+    passes: float = inf  # over all promising exchanges, at the most
+    share: float = 4.0  # operations for each one of growing, at the most,
+    free: float = 1e7  # and so many operations on top
+
+
+@dataclass(frozen=True)
+class Eliminate:
+    """Grow beyond the budget, delete what is missed least, grow again: backward elimination."""
+
+    least: int = 128  # entries beyond the budget: as many as the plan has, but so many at least,
+    most: int = 500  # and so many at the most
+    passes: float = 2.0  # of swaps before the new plan is compared with the old one,
+    share: float = 4.0  # with so many operations for each one of growing,
+    free: float = 1e7  # and so many on top
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """Improvers one after the other, again for as long as they lower the objective."""
+
+    improvers: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class TreeSearch:
+    """Local search on trees of links, for `Delta` kernels without ``reg``."""
+
+    near: int = 16  # points of a tree around a link that are offered other links in its place
+    gain: float = 1e-5  # of the objective: what a round over all points must bring, if there is to be another one
+    operations: float = 2e10  # of a round, beyond which only rounding goes on
+
+
+@dataclass(frozen=True)
+class Perturb:
+    """Force links into the trees, search on, and go back if the plan is no better."""
+
+    share: float = 8.0  # operations for each one of the tree search before,
+    free: float = 1e6  # and so many operations on top,
+    most: float = 1.5e8  # and so many operations at the most
+    close: float = 1e-3  # of the unbudgeted optimum: a plan within this is good enough
+    looks: int = 1  # how often the gap is looked at on the way
+    targets: int = 8  # one of so many points may be the other end of a link that is forced in
+    each: float = 1e8  # operations at the most that follow one link
+    seed: int = 0  # of the random draws
+
+
+# --- starts ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Grown:
+    """What the user gave to begin with, or nothing, grown."""
+
+
+@dataclass(frozen=True)
+class Matching:
+    """For budgets of one link a row and column: the assignment that gains most if every link stood alone."""
+
+    pairs: int = 4_000_000  # of the problem, at the most
+
+
+@dataclass(frozen=True)
+class Mean:
+    """For scenarios that share links: the plan of the mean scenario."""
+
+    operations: float = 2e9  # to solve all scenarios on its links, at the most
+
+
+@dataclass(frozen=True)
+class Unregularised:
+    """For `Delta` kernels with ``reg``: the plan without it."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The plan that a smaller effort finds."""
+
+    effort: "Effort"
+
+
+@dataclass(frozen=True)
+class DualWish:
+    """With ``reg``: the entries that the dual point of the proof asks for."""
+
+    pairs: int = 5_000_000  # of the problem, at the most
+
+
+@dataclass(frozen=True)
+class Regularised:
+    """Without ``reg``: the plan with a little of it."""
+
+    share: float = 0.01  # of the objective is the quadratic term
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """What the budget leaves of the unbudgeted optimum."""
+
+    links: int = 4000  # of the optimum, at the most
+    eliminate: bool = False  # by backward elimination; else grown from its links, the largest first
+
+
+@dataclass(frozen=True)
+class Random:
+    """Plans grown from random pairs."""
+
+    count: int = 24  # starts, at the most
+    looks: int = 50_000_000  # pairs that all starts together may have
+    share: float = 0.25  # of all pairs that a start is grown from,
+    pairs: int = 25_000  # or so many pairs at the most
+    operations: float = 1e8  # after which no new start is made
+
+
+# --- all of it -------------------------------------------------------------------------------------------------------
+
+
+class Tuning(NamedTuple):
+    """The fields of `Effort` that compiled functions read."""
+
+    list_size: int
+    list_depth: int
+    list_refresh: float
+    list_slack: float
+    swap_width: int
+    swap_few: int
+    swap_pairs: int
+    patience: float
+    placed: int
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a solve does: every start goes through the improvers, and the best plan through those at the end.
+
+    Change one with ``dataclasses.replace``. On `Delta` kernels without ``reg``, where links without a cycle are enough,
+    ``tree_starts``, ``tree_improvers`` and ``finish`` take the place of ``starts`` and ``improvers``, if there are any.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np, sparsetransport as st
+    >>> short = replace(st.DEFAULT, finish=())  # no perturbation
+    >>> C = np.random.default_rng(0).random((20, 20))
+    >>> st.solve(C, budget=20, effort=short).value >= st.solve(C, budget=20).value
+    True
+    """
+
+    starts: tuple[Any, ...] = (Grown(), Matching(), Mean())  # in this order
+    improvers: tuple[Any, ...] = (Grow(), Swap(passes=2.0), Eliminate(), Swap())  # of every start, in this order
+    tree_starts: tuple[Any, ...] = ()  # in this order
+    tree_starts_used: int = 1  # starts, the first that apply
+    tree_improvers: tuple[Any, ...] = ()  # of every start on trees
+    finish: tuple[Any, ...] = ()  # improvers of the best plan on trees
+
+    # growing, and when to look for the unbudgeted optimum at once
+    grown_links: int = 1000  # that a plan has before the optimum is sought at once, and its budget allows more,
+    grown_links_per_point: float = 1.0  # or so many links a point, if that is more
+    grown_tree_links: int = 500  # the same on trees
+    newton_points: int = 4000  # of both sides together up to which Newton's method seeks the optimum
+    towards_links: int = 2000  # of a plan on the way to it, where the optimum takes too long
+
+    # the candidate list that stands for all pairs while it is nearly as good
+    list_above: int = 250_000  # pairs; smaller problems are scanned at every step
+    shared_list_above: int = 20_000_000  # pairs times scenarios
+    list_size: int = 256  # pairs
+    list_depth: int = 4  # pairs a column, or a row, that are offered to the list
+    list_refresh: float = 64.0  # additions between two scans
+    list_slack: float = 0.95  # of the best gradient left out is what a listed pair must have
+
+    # swaps
+    swap_width: int = 8  # pairs from outside that compete for the capacity of the whole plan,
+    swap_few: int = 8  # unless the plan has so few entries
+    swap_pairs: int = 2500  # and the problem so few pairs that all compete
+    shared_work: float = 1e9  # operations on factors, at the most, for swaps and elimination of shared links
+
+    patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
+    placed: int = 8192  # links of a start that are factorised at once, at the most
+    threads_above: int = (
+        2_000_000  # pairs times scenarios; for less, handing work to threads takes longer than the work
+    )
+    batch_pairs: int = 250_000  # of a problem that is solved together with others, at the most
+
+    @cached_property
+    def tuning(self) -> Tuning:
+        """The fields that compiled functions read."""
+        return Tuning(*(getattr(self, name) for name in Tuning._fields))
+
+    @cached_property
+    def program(self) -> Floats:
+        """The improvers as numbers, one row each, for the compiled batch; no rows if that does not know them all.
+
+        Columns: what to do (see `engine.batch_solver`), passes, share, free, and entries beyond the budget.
+        """
+        rows = []
+        for each in self.improvers:
+            if isinstance(each, Grow):
+                rows.append((0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+            elif isinstance(each, Swap):
+                rows.append((1.0, each.passes, each.share, each.free, 0.0, 0.0))
+            elif isinstance(each, Eliminate):
+                rows.append((2.0, each.passes, each.share, each.free, each.least, each.most))
+            else:
+                return np.zeros((0, 6))
+        return np.array(rows).reshape(-1, 6)
+
+    @property
+    def improves(self) -> bool:
+        """True if it does more than growing."""
+        return any(not isinstance(each, Grow) for each in self.improvers)
+
+    @property
+    def is_quick(self) -> bool:
+        """True if trees get no treatment of their own."""
+        return not self.tree_improvers
+
+
+BARE = Effort(starts=(Grown(),), improvers=(Grow(),))
+"""Nothing but growing, or what a rule of the paper does."""
+
+QUICK = Effort()
+"""Grow, swap, eliminate, swap: what batches do."""
+
+DEFAULT = replace(
+    QUICK,
+    starts=(Grown(), Matching(), Mean(), Unregularised()),
+    tree_starts=(Matching(), Optimum(links=10**9), Grown()),
+    tree_improvers=(TreeSearch(),),
+    finish=(Perturb(),),
+)
+"""The same from a few starts; on trees of links, local search and perturbation."""
+
+THOROUGH = replace(
+    DEFAULT,
+    starts=(
+        Found(DEFAULT),
+        DualWish(),
+        Regularised(),
+        Optimum(),
+        Optimum(eliminate=True),
+        Random(),
+    ),
+    improvers=(
+        Grow(),
+        Swap(passes=2.0),
+        Eliminate(passes=0.0),
+        Swap(share=inf),
+        Repeat((Eliminate(passes=0.0), Swap(share=inf))),
+    ),
+    tree_starts=(Found(DEFAULT), Optimum(links=10**9)),
+    tree_starts_used=2,
+    tree_improvers=(TreeSearch(), Perturb(share=20.0, free=2e7, most=inf, close=0.0, looks=10, seed=1)),
+    finish=(),
+)
+"""Many starts, improved for as long as it helps: what ``gap_tol`` does until its gap is reached."""
+
+EFFORTS: dict[str, Effort] = {"quick": QUICK, "default": DEFAULT, "thorough": THOROUGH}
+
+
+def as_effort(name: str, value: Any) -> Effort:
+    """An effort from one or from its name."""
+    if isinstance(value, Effort):
+        return value
+    found: Effort = _checks.choice(name, value, EFFORTS)
+    return found

@@ -1,0 +1,110 @@
+"""The unbudgeted optimum of a problem: found once and kept with it."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from ._checks import Floats, Ints
+from .effort import Effort
+from .engine import newton
+from .engine.omp_solver import OMPSolver
+from .engine.room import Constraint
+from .forest import simplex
+from .geometry._entries import DENSE
+from .geometry.matrices import Gram
+from .plan import Outcome, Record
+from .problem import Problem
+from .result import Status
+
+_KEY = "optimum"
+
+
+def unbudgeted_optimum(problem: Problem, effort: Effort, shares: tuple[Floats, Floats] | None = None) -> Outcome:
+    """The optimal plan without a budget; where that takes too long and ``reg`` is positive, a plan towards it.
+
+    Shares of rows and columns change the problem: see `certify.certifier`. Only a plan without shares is kept.
+    """
+    if shares is None and _KEY in problem.memo:
+        found: Outcome = problem.memo[_KEY]
+        return found
+    if problem.has_trees:
+        plan = simplex.optimum(problem, *_nothing(), shares)
+        if plan is not None:
+            return _kept(problem, as_outcome(*plan), shares is None)
+    problem = problem if shares is None else shared_out(problem, *shares)
+    limits = Constraint(None, problem.shape).limits
+    if problem.reg > 0.0 and sum(problem.shape) > effort.newton_points:  # any dual point proves some
+        limits = limits._replace(total=effort.towards_links)
+    solver = OMPSolver(problem, Constraint.of(limits), effort.tuning, listed=is_listed(problem, effort))
+    if is_worth_a_jump(problem, limits.most, effort) and solver.grow(links_before_jump(problem, effort)):
+        at_once = optimum_from(problem, solver.outcome())
+        if at_once is not None:
+            return _kept(problem, at_once, shares is None)
+    solver.grow()
+    return _kept(problem, solver.outcome(), shares is None)
+
+
+def optimum_from(problem: Problem, plan: Outcome) -> Outcome | None:
+    """The same sought at once from a plan on the way; None where rounding is in the way."""
+    if _KEY in problem.memo:
+        found: Outcome = problem.memo[_KEY]
+        return found if found.status is Status.OPTIMAL else None
+    seek = simplex.optimum if problem.has_trees else newton.optimum
+    found_plan = seek(problem, plan.rows, plan.cols, plan.mass)
+    return None if found_plan is None else _kept(problem, as_outcome(*found_plan), True)
+
+
+def keep_optimum(problem: Problem, plan: Outcome) -> None:
+    """Keep a plan that a solve has proved to be the optimum."""
+    problem.memo.setdefault(_KEY, plan)
+
+
+def is_worth_a_jump(problem: Problem, most: int, effort: Effort) -> bool:
+    """True if the optimum may have as few links as these, and is found faster than a plan grows."""
+    if links_before_jump(problem, effort) >= most:
+        return False
+    if problem.has_trees:
+        return most >= max(problem.shape)  # else there are points that it does not link
+    if problem.reg == 0.0 or problem.cost.is_lazy or sum(problem.shape) > effort.newton_points:
+        return False
+    return newton.effort(problem) < float(most) ** 3
+
+
+def links_before_jump(problem: Problem, effort: Effort) -> int:
+    """How many links a plan is grown to before the optimum is sought at once."""
+    if problem.has_trees:
+        return effort.grown_tree_links
+    return max(effort.grown_links, int(effort.grown_links_per_point * sum(problem.shape)))
+
+
+def is_listed(problem: Problem, effort: Effort) -> bool:
+    """True if candidates come from a list."""
+    return problem.shape[0] * problem.shape[1] >= effort.list_above
+
+
+def as_outcome(rows: Ints, cols: Ints, mass: Floats) -> Outcome:
+    """The optimum, found at once."""
+    return Outcome(rows, cols, mass, Status.OPTIMAL, (), Record(), True)
+
+
+def shared_out(problem: Problem, z: Floats, w: Floats) -> Problem:
+    """The problem where rows and columns are reached by shares; a side with other kernels than ``Delta`` in full."""
+    sides = []
+    for share, gram, weight in zip((z, w), (problem.gram_a, problem.gram_b), problem.unbalanced, strict=True):
+        if share.min() == share.max():
+            sides.append((gram, weight / float(share[0])))
+        else:
+            sides.append((Gram(DENSE, len(share), matrix=np.diag(1.0 / share)), weight))
+    (gram_a, weight_a), (gram_b, weight_b) = sides
+    weights = weight_a, weight_b
+    return replace(problem, a=problem.a * z, b=problem.b * w, gram_a=gram_a, gram_b=gram_b, unbalanced=weights)
+
+
+def _kept(problem: Problem, plan: Outcome, is_whole: bool) -> Outcome:
+    if is_whole:
+        keep_optimum(problem, plan)
+    return plan
+
+
+def _nothing() -> tuple[Ints, Ints, Floats]:
+    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)

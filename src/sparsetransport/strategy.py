@@ -1,0 +1,489 @@
+"""What a solve does: the starts and improvers of its `Effort`, one after the other, until it may stop.
+
+A start names links to begin with, an improver makes a plan better. Each is a value of `effort`, and the functions that
+carry them out are registered here by its type. Plans of one problem, of scenarios that share their links, and of
+budgets that only their own function knows go the same way; the solvers behind them differ.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import effort
+from ._checks import Floats, to_numpy
+from .budgets import Pair, pairs_of
+from .certify import bounds
+from .certify.certifier import Certifier
+from .effort import DEFAULT, QUICK, Effort
+from .engine import matching
+from .engine.omp_solver import OMPSolver
+from .engine.room import Constraint, fits
+from .engine.shared_solver import SharedOutcome, SharedSolver
+from .engine.shell import better, jumped
+from .forest.local_search import TreeSolver
+from .inner.solvers import EXACT
+from .optimum import is_listed, is_worth_a_jump, keep_optimum, links_before_jump, optimum_from
+from .plan import Callback, Outcome, as_arrays
+from .problem import Problem, mean_problem
+from .result import Certificate, Status
+from .select.generic_greedy import Rule, maximise
+
+_ENDED = Status.STOPPED, Status.OPTIMAL
+
+
+class Links(NamedTuple):
+    """Where to begin: pairs, and their masses if these are known."""
+
+    pairs: list[Pair]
+    mass: Floats | None = None
+
+    @classmethod
+    def of(cls, plan: Outcome) -> "Links":
+        """The links of a plan."""
+        return cls(pairs_of(plan.rows, plan.cols), plan.mass)
+
+
+class GapTest:
+    """True of a plan that is certified to be within a relative gap of the best one."""
+
+    def __init__(self, certifier: Certifier, gap_tol: float) -> None:
+        self.certifier, self.gap_tol = certifier, gap_tol
+        self.proofs: dict[bool, Certificate] = {}  # the cheap one, and the tight one
+
+    def __call__(self, plan: Outcome) -> bool:
+        """Compare with the cheap bound, and if that is not enough with the tight one, which is computed once."""
+        value = self.certifier.problem.value(plan.rows, plan.cols, plan.mass)
+        for tight in (False, True):
+            if tight not in self.proofs:
+                self.proofs[tight] = self.certifier(plan.rows, plan.cols, plan.mass, value, tight)
+            if replace(self.proofs[tight], value=value).relative_gap <= self.gap_tol:
+                return True
+        return False
+
+
+class Search:
+    """One problem with one budget, what the user gave to begin with, and how much to do."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        constraint: Constraint,
+        how: Effort,
+        *,
+        given: Links,
+        tol: float = EXACT,
+        callback: Callback | None = None,
+        gap_tol: float | None = None,
+    ) -> None:
+        self.problem, self.constraint, self.effort, self.given = problem, constraint, how, given
+        self.found: Outcome | None = None  # in place of what a smaller effort would find
+        self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
+        self.on_trees = problem.has_trees and not how.is_quick
+        self.certifier = Certifier(problem, constraint.limits, tol, how)
+        self.gap_test = None if gap_tol is None else GapTest(self.certifier, gap_tol)
+
+    def omp(self, links: Links | None = None, *, told: bool | None = None) -> OMPSolver:
+        """A solver that begins with these links; the callback is told of its steps, or not."""
+        solver = OMPSolver(
+            self.problem,
+            self.constraint,
+            self.effort.tuning,
+            listed=is_listed(self.problem, self.effort),
+            tol=self.tol,
+            callback=self.callback if (self.tells_all if told is None else told) else None,
+        )
+        if links is not None:
+            solver.seed(*links)
+        return solver
+
+    def trees(self, plan: Outcome, links: Links) -> TreeSolver:
+        """A solver on trees that begins with these links, and goes on with the record of a plan."""
+        solver = TreeSolver(
+            self.problem, self.constraint, plan, self.effort.tuning, tol=self.tol, callback=self.callback
+        )
+        mass = np.zeros(len(links.pairs)) if links.mass is None else links.mass
+        solver.begin(*as_arrays(links.pairs), mass)
+        return solver
+
+    def is_enough(self, plan: Outcome) -> bool:
+        """True if there is nothing left to do."""
+        return plan.status in _ENDED or (self.gap_test is not None and self.gap_test(plan))
+
+    def is_within(self, plan: Outcome) -> bool:
+        """True if a plan keeps within the budget."""
+        matroid, pairs = self.constraint.oracle, pairs_of(plan.rows, plan.cols)
+        within = bool(fits(self.constraint.room(), plan.rows, plan.cols))
+        return within and (matroid is None or all(matroid.can_add(pairs[:k], p) for k, p in enumerate(pairs)))
+
+    def optimum(self, plan: Outcome) -> Outcome | None:
+        """The unbudgeted optimum, sought from a plan; None where there is none, or rounding is in the way."""
+        if self.problem.has_trees:
+            return optimum_from(self.problem, plan)
+        return self.certifier.full if self.certifier.is_bounded else None
+
+    def proof(self, plan: Outcome) -> Certificate:
+        """The tight certificate of a plan, or of an earlier one: its dual point is as good."""
+        if self.gap_test is not None and True in self.gap_test.proofs:
+            return self.gap_test.proofs[True]
+        value = self.problem.value(plan.rows, plan.cols, plan.mass)
+        return self.certifier(plan.rows, plan.cols, plan.mass, value, True)
+
+    def smaller(self, how: Effort, problem: Problem | None = None) -> Outcome:
+        """The plan that another effort finds, for the problem or for one like it, which begins with nothing."""
+        if problem is None:
+            return find(
+                Search(self.problem, self.constraint, how, given=self.given, tol=self.tol, callback=self.callback)
+            )
+        return find(Search(problem, self.constraint, how, given=Links([]), tol=self.tol))
+
+
+# --- one problem -----------------------------------------------------------------------------------------------------
+
+
+def find(search: Search) -> Outcome:
+    """The best plan that the starts and improvers of the effort lead to."""
+    plan = _find_on_trees(search) if search.on_trees else _find(search)
+    if plan.status is Status.OPTIMAL and search.tol <= EXACT:
+        keep_optimum(search.problem, plan)
+    return plan
+
+
+def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:
+    """The plan that a selection rule makes, and what the improvers of the effort make of it."""
+    how, problem = search.effort, search.problem
+    matroid = options.pop("matroid")
+    plan = maximise(
+        problem, matroid, rule, start=search.given.pairs, tol=search.tol, callback=search.callback, **options
+    )
+    if plan.status is Status.STOPPED or not how.improves:
+        return plan
+    solver = search.omp(Links.of(plan), told=False)
+    seeded = solver.outcome()
+    if len(seeded.rows) < len(plan.rows):  # those without mass have left
+        plan.record.jump(plan, seeded, problem.value(seeded.rows, seeded.cols, seeded.mass))
+    solver.record, solver.callback = plan.record, search.callback  # from here on the steps are those of the improvers
+    _improve_all(QUICK.improvers, solver)
+    search.found = solver.outcome()._replace(start=plan.start)
+    if any(isinstance(start, effort.Found) for start in how.starts) and not search.is_enough(search.found):
+        return _find_on_trees(search) if search.on_trees else _find(search)
+    return search.found
+
+
+def _find(search: Search) -> Outcome:
+    best: Outcome | None = None
+    for start in search.effort.starts:
+        for begun in begin(start, search, best):
+            plan = begun if isinstance(begun, Outcome) else _improved(begun, search)
+            best = plan if best is None else better(search.problem, best, plan)
+            if plan.status is Status.STOPPED:
+                return best._replace(status=Status.STOPPED)
+            if search.is_enough(best):
+                return best
+    assert best is not None, "an effort must begin with Grown or Found"
+    return best
+
+
+def _improved(solver: Any, search: Search) -> Outcome:
+    _improve_all(search.effort.improvers, solver)
+    plan: Outcome = solver.outcome()
+    return plan
+
+
+def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> None:
+    """Carry out improvers, whose operations are limited by those of growing."""
+    built = 0.0
+    for improver in improvers:
+        if not solver.stopped:
+            improve(improver, solver, built)
+        if isinstance(improver, effort.Grow):
+            built = solver.effort[0]
+
+
+def _find_on_trees(search: Search) -> Outcome:
+    how, best, used = search.effort, None, 0
+    if not any(isinstance(start, effort.Found) for start in how.tree_starts):
+        best = _grown(search)
+        if search.is_enough(best):
+            return best
+    solver = None
+    for start in how.tree_starts:
+        for begun in begin(start, search, best):
+            if isinstance(begun, Outcome):
+                best = begun
+                if search.is_enough(best):
+                    return best
+                continue
+            assert isinstance(begun, Links)
+            assert best is not None
+            solver, used = search.trees(best, begun), used + 1
+            best = _improve_on_trees(how.tree_improvers, solver, search)
+            if search.is_enough(best):
+                return best
+        if used >= how.tree_starts_used or (best is not None and search.given.pairs and used):
+            break
+    assert best is not None, "an effort must begin with Grown or Found"
+    return best if solver is None else _improve_on_trees(how.finish, solver, search)
+
+
+def _improve_on_trees(improvers: Sequence[Any], solver: TreeSolver, search: Search) -> Outcome:
+    for improver in improvers:
+        if isinstance(improver, effort.Perturb):
+            _perturb(improver, solver, search)
+        elif not solver.stopped:
+            solver.improve(improver)
+    return solver.outcome()
+
+
+def _perturb(how: effort.Perturb, solver: TreeSolver, search: Search) -> None:
+    allowed = min(how.share * solver.effort[0] + how.free, how.most)
+    optimum, enough = search.problem.memo.get("optimum"), -np.inf
+    if optimum is not None and how.close > 0.0:
+        least = search.problem.value(optimum.rows, optimum.cols, optimum.mass)
+        enough = least + how.close * abs(least)
+    rng = np.random.default_rng(how.seed)
+    for look in range(how.looks):
+        if solver.stopped or (look and search.is_enough(solver.outcome())):
+            return
+        solver.perturb(how, allowed / how.looks, enough, rng)
+
+
+def _grown(search: Search) -> Outcome:
+    """What was given, grown; or the unbudgeted optimum, where it is found faster than a plan grows and is allowed."""
+    solver = search.omp(told=True)
+    return _grow(search, solver) or solver.outcome()
+
+
+def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
+    """Grow what was given; the unbudgeted optimum where that is found faster and is allowed."""
+    problem, most, given = search.problem, search.constraint.limits.most, search.given
+    before = links_before_jump(problem, search.effort)
+    jumps = is_worth_a_jump(problem, most, search.effort)
+    long = before if problem.has_trees else search.effort.placed
+    is_long = (jumps or search.on_trees) and len(
+        given.pairs
+    ) > long  # and takes long to begin with: a jump may spare that
+    if not is_long:
+        solver.seed(*given)
+    if jumps or search.on_trees:
+        is_cut = solver.grow(before)
+        grown = solver.outcome()
+        if grown.status in _ENDED:
+            return grown
+        optimum = None
+        if is_cut or (search.on_trees and most > max(problem.shape)):
+            optimum = optimum_from(problem, grown)
+        if optimum is not None and search.is_within(optimum):
+            return jumped(problem, grown, optimum)
+        if search.on_trees:
+            return grown
+        if is_long and not solver.stopped:
+            solver.seed(*given)
+    return None
+
+
+# --- starts ----------------------------------------------------------------------------------------------------------
+
+Begun = OMPSolver | Links | Outcome
+"""A solver to improve, links for a solver on trees, or a plan that is there already."""
+
+
+@singledispatch
+def begin(start: Any, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    """Where a start begins, if it applies; ``best`` is the best plan so far."""
+    raise TypeError(f"effort: {start!r} is no start")
+
+
+@begin.register
+def _(start: effort.Grown, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    if search.on_trees:
+        assert best is not None
+        is_long = len(search.given.pairs) > links_before_jump(search.problem, search.effort)
+        yield search.given if is_long else Links.of(best)
+        return
+    solver = search.omp(told=True)
+    finished = _grow(search, solver)
+    yield solver if finished is None else finished
+
+
+@begin.register
+def _(start: effort.Found, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    plan = search.smaller(start.effort) if search.found is None else search.found
+    yield plan
+    if search.certifier.is_bounded:
+        yield Links.of(plan) if search.on_trees else search.omp(Links.of(plan))
+
+
+@begin.register
+def _(start: effort.Matching, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    m, n = search.problem.shape
+    free = not (search.on_trees and search.given.pairs) and search.constraint.oracle is None
+    if free and m * n <= start.pairs and matching.is_one_to_one(search.constraint.limits):
+        links = Links(matching.best_alone([search.problem], [1.0]))
+        yield links if search.on_trees else search.omp(links, told=False)
+
+
+@begin.register
+def _(start: effort.Mean, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    yield from ()  # of scenarios alone
+
+
+@begin.register
+def _(start: effort.Unregularised, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    problem = search.problem
+    if problem.has_deltas and problem.reg > 0.0 and not search.given.pairs:
+        yield search.omp(Links.of(search.smaller(DEFAULT, replace(problem, reg=0.0))), told=False)
+
+
+@begin.register
+def _(start: effort.DualWish, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    (m, n), problem = search.problem.shape, search.problem
+    if problem.reg > 0.0 and m * n <= start.pairs and best is not None and search.constraint.oracle is None:
+        proof = search.proof(best)
+        potentials = to_numpy(proof.potential_a), to_numpy(proof.potential_b)
+        rows, cols, mass = bounds.suggested(problem, search.constraint.limits, *potentials)
+        yield search.omp(Links(pairs_of(rows, cols), mass))
+
+
+@begin.register
+def _(start: effort.Regularised, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    problem = search.problem
+    if problem.reg > 0.0 or best is None or not search.certifier.is_bounded:
+        return
+    with np.errstate(all="ignore"):  # masses may be too small or too large for their squares
+        value = problem.value(best.rows, best.cols, best.mass)
+        reg = float(2.0 * start.share * np.abs(value) / (best.mass @ best.mass))
+    if 0.0 < reg < np.inf:
+        yield search.omp(Links.of(search.smaller(DEFAULT, replace(problem, reg=reg))))
+
+
+@begin.register
+def _(start: effort.Optimum, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    if search.on_trees:
+        # in a budget that cuts it short little is left of the optimum, unless it is all there is to begin with
+        wanted = "optimum" in search.problem.memo and not search.given.pairs
+        optimum = search.optimum(best) if best is not None and (wanted or search.effort.tree_starts_used > 1) else None
+        if optimum is not None:
+            yield Links.of(optimum)
+        return
+    optimum = search.optimum(best) if best is not None else None
+    if optimum is None or optimum.rows.size > start.links:
+        return
+    if start.eliminate:
+        solver = search.omp()
+        solver.eliminate_from(pairs_of(optimum.rows, optimum.cols), optimum.mass)
+        yield solver
+    else:
+        order = np.argsort(-optimum.mass, kind="stable")
+        yield search.omp(Links(pairs_of(optimum.rows[order], optimum.cols[order])))
+
+
+@begin.register
+def _(start: effort.Random, search: Search, best: Outcome | None) -> Iterator[Begun]:
+    (m, n), rng, spent = search.problem.shape, np.random.default_rng(0), 0.0
+    if not search.certifier.is_bounded:
+        return
+    size = min(int(np.ceil(start.share * m * n)), start.pairs)
+    for _ in range(min(start.count, start.looks // (m * n))):
+        solver = search.omp(Links(pairs_of(*np.divmod(rng.choice(m * n, size, replace=False), n))))
+        yield solver
+        spent += solver.effort[0]
+        if spent > start.operations:
+            return
+
+
+# --- improvers -------------------------------------------------------------------------------------------------------
+
+
+@singledispatch
+def improve(how: Any, solver: OMPSolver | SharedSolver, built: float) -> None:
+    """Make the plan of a solver better; growing it took so many operations."""
+    raise TypeError(f"effort: {how!r} is no improver for these kernels")
+
+
+@improve.register
+def _(how: effort.Grow, solver: OMPSolver | SharedSolver, built: float) -> None:
+    solver.grow()
+
+
+@improve.register
+def _(how: effort.Swap, solver: OMPSolver | SharedSolver, built: float) -> None:
+    solver.swap(how.free + how.share * max(built, 1.0), how.passes)
+
+
+@improve.register
+def _(how: effort.Eliminate, solver: OMPSolver | SharedSolver, built: float) -> None:
+    extra = min(max(solver.size, how.least), how.most)
+    solver.eliminate(extra, how.free + how.share * max(built, 1.0) if how.passes else 0.0, how.passes)
+
+
+@improve.register
+def _(how: effort.Repeat, solver: OMPSolver | SharedSolver, built: float) -> None:
+    before = -np.inf
+    while before < solver.gain and not solver.stopped:
+        before = solver.gain * (1.0 + 1e-12)
+        for improver in how.improvers:
+            improve(improver, solver, built)
+
+
+# --- scenarios that share their links --------------------------------------------------------------------------------
+
+
+class SharedSearch(NamedTuple):
+    """Scenarios with their weights, one budget for the links that they share, and how much to do."""
+
+    problems: list[Problem]
+    weights: Floats
+    constraint: Constraint
+    effort: Effort
+    fixed: list[Pair]
+    given: list[Pair]
+    tol: float
+    n_jobs: int
+    callback: Callback | None
+
+    def run(self, first: list[Pair], callback: Callback | None) -> tuple[SharedOutcome, float]:
+        """The links from this start through all improvers, and their objective."""
+        (m, n), how = self.problems[0].shape, self.effort
+        work = m * n * len(self.problems)
+        solver = SharedSolver(
+            self.problems,
+            self.weights,
+            self.constraint,
+            how.tuning,
+            work=how.shared_work,
+            listed=work >= how.shared_list_above,
+            tol=self.tol,
+            n_jobs=self.n_jobs if work >= how.threads_above else 1,
+            callback=callback,
+        )
+        with solver.threads():
+            solver.seed(self.fixed, first)
+            _improve_all(how.improvers, solver)
+            return solver.outcome(), solver.objective
+
+    def starts(self) -> Iterator[list[Pair]]:
+        """Where else to begin."""
+        (m, n), limits = self.problems[0].shape, self.constraint.limits
+        for start in self.effort.starts:
+            one_to_one = self.constraint.oracle is None and matching.is_one_to_one(limits)
+            if isinstance(start, effort.Matching) and m * n <= start.pairs and one_to_one:
+                yield matching.best_alone(self.problems, self.weights)
+            operations = len(self.problems) * float(min(limits.most, m + n)) ** 3 / 3.0
+            if isinstance(start, effort.Mean) and operations <= start.operations:
+                given = Links([*self.fixed, *self.given])
+                mean = mean_problem(self.problems, self.weights)
+                yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
+
+
+def find_shared(search: SharedSearch) -> SharedOutcome:
+    """The best links that the starts and improvers of the effort lead to."""
+    best, objective = search.run(search.given, search.callback)
+    for start in search.starts() if best.status is not Status.STOPPED else ():
+        other, reached = search.run(start, None)
+        if reached < objective - 1e-12 * abs(objective):
+            best.record.jump(best.as_outcome(), other.as_outcome(), reached)
+            best, objective = other._replace(start=best.start, record=best.record), reached
+    return best
