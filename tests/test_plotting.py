@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 
 import sparsetransport as st
+from sparsetransport import plotting
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -52,6 +53,12 @@ def ink(ax):
     pixels = np.asarray(ax.figure.canvas.buffer_rgba())[::-1, :, :3]
     inside = pixels[int(frame.y0) + 2 : int(frame.y1) - 2, int(frame.x0) + 2 : int(frame.x1) - 2]
     return float((inside < 250).any(axis=2).mean())
+
+
+def test_public_names_are_functions():
+    """Colours are details of the drawings; ``color=`` gives another."""
+    assert all(callable(getattr(plotting, name)) for name in plotting.__all__)
+    assert not [name for name in vars(plotting) if name.isupper()]
 
 
 DRAWINGS = {

@@ -12,6 +12,7 @@ import pytest
 
 import sparsetransport as st
 
+ROOT = Path(__file__).parents[1]
 CLASSES = [getattr(st, name) for name in st.__all__ if inspect.isclass(getattr(st, name))]
 
 
@@ -72,11 +73,13 @@ def test_importing_loads_nothing_that_is_optional():
     assert done.stdout.strip() == "[]"
 
 
-def test_there_is_a_version():
-    """``__version__`` is that of the package's metadata."""
+def test_the_version_is_the_same_everywhere():
+    """``__version__`` is the source of that of the package's metadata; the citation and the changelog follow."""
     from importlib.metadata import version
 
     assert st.__version__ == version("sparsetransport")
+    assert f"\nversion: {st.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {st.__version__} - " in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
 SOLVE = """

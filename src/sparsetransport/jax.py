@@ -8,7 +8,6 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from . import _checks
 
@@ -22,6 +21,7 @@ from .api import solve_problem
 from .batch import solve_batch
 from .budgets import Matroid
 from .geometry.kernels import Delta
+from .gradients import aligned, named, newton_step, step_backward, transport_backward
 from .options import Options
 from .problem import Problem, weights_of
 
@@ -170,24 +170,14 @@ def _forward(how: _How, *inputs: Any) -> Any:
 
 def _backward(how: _How, saved: Any, gradients: Any) -> Any:
     """Of the plan, by a step on its entries; of the value, with the plan held fixed."""
-    (_, _, _, gram_a, gram_b), plan, weights, missed_a, missed_b = saved
+    (_, _, _, *grams), plan, weights, missed_a, missed_b = saved
     to_plan, to_value, _, to_missed_a, to_missed_b = gradients
     to_plan = to_plan + to_missed_a[:, None] + to_missed_b
-    step = _step(how.reg, plan, weights, to_plan, gram_a, gram_b)
-    to_a, to_gram_a = _of_side(gram_a, weights[0], missed_a, step.sum(1), to_value)
-    to_b, to_gram_b = _of_side(gram_b, weights[1], missed_b, step.sum(0), to_value)
-    return to_value * plan + step, to_a - to_missed_a, to_b - to_missed_b, to_gram_a, to_gram_b
-
-
-def _of_side(
-    gram: jax.Array | None, weight: jax.Array, error: jax.Array, step: jax.Array, to_value: jax.Array
-) -> tuple[jax.Array, jax.Array | None]:
-    """The gradients of the masses of a side and of its Gram matrix."""
-    both = to_value * error + step
-    if gram is None:
-        return -2.0 * weight * both, None
-    to_gram = jnp.outer(step, error) + jnp.outer(error, step) + to_value * jnp.outer(error, error)
-    return -2.0 * weight * (gram @ both), weight * to_gram
+    step = _step(how.reg, plan, weights, to_plan, *grams)
+    to_costs, to_a, to_b, *to_grams = transport_backward(
+        jnp, weights, grams, plan, (missed_a, missed_b), step, to_value
+    )
+    return to_costs, to_a - to_missed_a, to_b - to_missed_b, *to_grams
 
 
 _transport.defvjp(_forward, _backward)
@@ -214,16 +204,10 @@ def _step_forward(reg: float, plan: Any, weights: Any, gradient: Any, gram_a: An
 
 
 def _step_backward(reg: float, saved: Any, to_step: jax.Array) -> Any:
-    """H is symmetric, so the way back is the same step; a Gram matrix is in H. The support is held fixed."""
+    """With respect to the gradient and the Gram matrices: the support is held fixed."""
     plan, weights, gram_a, gram_b, step = saved
     back = _step(reg, plan, weights, to_step, gram_a, gram_b)
-    to_grams = [
-        None if gram is None else weight * (jnp.outer(x, y) + jnp.outer(y, x))
-        for gram, weight, x, y in (
-            (gram_a, weights[0], back.sum(1), step.sum(1)),
-            (gram_b, weights[1], back.sum(0), step.sum(0)),
-        )
-    ]
+    to_grams = step_backward(jnp, weights, (gram_a, gram_b), step, back)
     return jnp.zeros_like(plan), jnp.zeros_like(weights), back, *to_grams
 
 
@@ -241,17 +225,19 @@ def _solver(how: _How) -> Callable[..., Any]:
 
 @lru_cache(maxsize=256)
 def _stepper(reg: float) -> Callable[..., Any]:
-    return partial(_steps, reg)
+    return partial(newton_step, reg)
 
 
 def _solve(how: _How, *inputs: Any) -> Any:
     """Plans, values and weights of problems with any leading dimensions."""
-    lead, (costs, a, b, gram_a, gram_b) = _aligned(inputs, (2, 1, 1, 2, 2))
+    lead, (costs, a, b, gram_a, gram_b) = aligned(inputs, (2, 1, 1, 2, 2))
     places = list(np.ndindex(lead))
-    problems = [
-        _problem(how, at, costs[at], a[at], b[at], [Delta() if gram is None else gram[at] for gram in (gram_a, gram_b)])
-        for at in places
-    ]
+    problems = []
+    for at in places:
+        given: Any = {"unbalanced": how.unbalanced, "reg": how.reg}
+        given["kernels"] = [Delta() if gram is None else gram[at] for gram in (gram_a, gram_b)]
+        with named(at):
+            problems.append(Problem.from_matrices(costs[at], a[at], b[at], **given))
     options: Any = dict(how.options)
     results = (
         solve_batch(problems, budget=how.budget, **options)
@@ -266,49 +252,3 @@ def _solve(how: _How, *inputs: Any) -> Any:
         value[at], weights[at] = result.value, problem.unbalanced
         missed_a[at], missed_b[at] = result.marginal_a - problem.a, result.marginal_b - problem.b
     return plan, value, weights, missed_a, missed_b
-
-
-def _problem(how: _How, at: tuple[int, ...], cost: Any, a: Any, b: Any, kernels: Any) -> Problem:
-    try:
-        return Problem.from_matrices(cost, a, b, kernels=kernels, unbalanced=how.unbalanced, reg=how.reg)
-    except ValueError as error:
-        if at:
-            error.args = (f"problem {', '.join(map(str, at))} of the batch: {error}",)
-        raise
-
-
-def _steps(reg: float, *inputs: Any) -> Any:
-    """`_step` for plans with any leading dimensions."""
-    lead, (plan, weights, gradient, gram_a, gram_b) = _aligned(inputs, (2, 1, 2, 2, 2))
-    result = np.zeros(plan.shape, plan.dtype)
-    for at in np.ndindex(lead):
-        rows, cols = np.nonzero(plan[at])
-        right = gradient[at][rows, cols].astype(np.float64)
-        if not np.isfinite(right).all():
-            result[at][rows, cols] = np.nan
-        elif right.any():
-            hessian = reg * np.eye(len(rows))
-            for gram, line, weight in ((gram_a, rows, weights[at][0]), (gram_b, cols, weights[at][1])):
-                block = line[:, None] == line if gram is None else gram[at][np.ix_(line, line)]
-                hessian += 2.0 * float(weight) * block
-            result[at][rows, cols] = -_solve_hessian(0.5 * (hessian + hessian.T), right)
-    return result
-
-
-def _solve_hessian(hessian: Any, right: Any) -> Any:
-    """``H⁻¹ right``; of least norm where links that depend on each other make H singular."""
-    try:
-        return linalg.cho_solve(linalg.cho_factor(hessian), right)
-    except linalg.LinAlgError:
-        return linalg.pinvh(hessian) @ right
-
-
-def _aligned(inputs: Any, ranks: tuple[int, ...]) -> tuple[tuple[int, ...], list[Any]]:
-    """The inputs with the leading dimensions that ``vmap`` gave them made the same, and these."""
-    arrays = [None if each is None else np.asarray(each) for each in inputs]
-    leads = [x.shape[: x.ndim - rank] for x, rank in zip(arrays, ranks, strict=True) if x is not None]
-    lead = np.broadcast_shapes(*leads)
-    return lead, [
-        None if x is None else np.broadcast_to(x, lead + x.shape[x.ndim - rank :])
-        for x, rank in zip(arrays, ranks, strict=True)
-    ]

@@ -210,6 +210,10 @@ def test_the_report_is_made_from_records(tmp_path, monkeypatch):
     assert row[3:6] == [pytest.approx(85.0), pytest.approx(100 * 0.01 / 2**0.5), 2]
     assert row[8] == pytest.approx(5500 / 4750)
     assert len(table.rows) == 8
+    trainings = report.tables[-1]
+    assert len(trainings.rows) == 16
+    of_ours = [row for row in trainings.rows if row[0] == "ours 0.1"]
+    assert [row[1:4] for row in of_ours] == [["no", 0, pytest.approx(97.0)], ["no", 1, pytest.approx(98.0)]]
 
 
 def test_more_settings_and_trainings_on_own_images_are_reported_where_there_are_some(tmp_path, monkeypatch):
@@ -220,7 +224,7 @@ def test_more_settings_and_trainings_on_own_images_are_reported_where_there_are_
         accuracy = 0.97 if name == "ours 0.1, k = 2" else 0.9
         _record(name, 0, [accuracy], [5000] * 4, 30.0, size).write(place / f"{name}.json")
     report = moe_cifar.run(data=None, full=True, seed=0, progress=Quiet())
-    published, own, _ = report.tables
+    published, own, *_ = report.tables
     assert len(published.rows) == len(SETTINGS)
     assert sorted(row[0] for row in own.rows) == sorted(more)
     assert all(row[1] is None for row in own.rows), "the paper has none of them"

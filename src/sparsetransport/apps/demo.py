@@ -17,7 +17,8 @@ from .._checks import Floats, Ints
 from ..api import solve_problem
 from ..geometry.costs import cost_matrix
 from ..geometry.kernels import RBF
-from ..plotting import GREY, label_points, plot_edges, plot_path
+from ..plotting import label_points, plot_edges, plot_path
+from ..plotting._common import GREY
 from ..problem import Problem
 from ..result import Result
 

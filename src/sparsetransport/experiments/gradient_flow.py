@@ -21,7 +21,6 @@ import numpy as np
 
 import sparsetransport as st
 from sparsetransport import _checks
-from sparsetransport.plotting import BLACK
 
 from .report import Progress, Report, Table, command
 
@@ -204,7 +203,7 @@ def _draw(ax: Any, Y: Any, each: Flow, frame: int, limits: Any) -> None:
     start, points = each.points[0], each.points[frame]
     size = float(np.clip(2500.0 / len(points), 3.0, 14.0))
     ax.scatter(*Y.T, s=2.0 * size, marker="o", facecolors="none", edgecolors="0.75", linewidths=0.6)
-    ax.scatter(*points.T, s=size, c=start[:, 0], cmap="viridis", linewidths=0.2, edgecolors=BLACK)
+    ax.scatter(*points.T, s=size, c=start[:, 0], cmap="viridis", linewidths=0.2, edgecolors="black")
     ax.set(xlim=limits[0], ylim=limits[1], aspect="equal", xticks=[], yticks=[])
 
 

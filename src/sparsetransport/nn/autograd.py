@@ -1,8 +1,7 @@
 """Plans and values through which gradients flow."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from ..batch import solve_batch
 from ..budgets import Matroid
 from ..geometry.kernels import Delta
 from ..geometry.matrices import Gram, gram_rounding
+from ..gradients import named, newton_step, step_backward, transport_backward
 from ..options import Options
 from ..problem import Problem, weights_of
 from ..result import Result
@@ -130,7 +130,9 @@ def solve_tensors(
         with ThreadPoolExecutor(len(shares)) as pool:
             solved = [each for share in pool.map(batch.solve, shares) for each in share]
     with torch.autocast(C.device.type, enabled=False):
-        plan, value = _Solution.apply(_Support.of(solved), *sides.tensors)  # type: ignore[no-untyped-call]
+        costs, a, b, *grams = sides.tensors
+        masses = a.expand(many, -1), b.expand(many, -1)
+        plan, value = _Solution.apply(solved, costs, *masses, *grams)  # type: ignore[no-untyped-call]
         outcome = Transport(
             plan.reshape(C.shape).to(C.device, sides.dtype), value.reshape(C.shape[:-2]).to(C.device, sides.dtype)
         )
@@ -169,16 +171,8 @@ class _Batch(NamedTuple):
         with self._named(which):
             return Problem.from_matrices(cost, a, b, kernels=kernels, **self.given)
 
-    @contextmanager
-    def _named(self, which: int) -> Iterator[None]:
-        """Say which problem of the batch an error is about."""
-        try:
-            yield
-        except ValueError as error:
-            if self.lead:
-                place = ", ".join(str(int(k)) for k in np.unravel_index(which, self.lead))
-                error.args = (f"problem {place} of the batch: {error}",)
-            raise
+    def _named(self, which: int) -> AbstractContextManager[None]:
+        return named(tuple(map(int, np.unravel_index(which, self.lead))) if self.lead else ())
 
 
 class _Sides(NamedTuple):
@@ -272,37 +266,6 @@ def require_fixed(**weights: Any) -> None:
                 raise TypeError(f"{name} must not need a gradient: no gradient reaches the weights; call .detach()")
 
 
-class _Support(NamedTuple):
-    """What is constant in the derivatives: the links of a batch, and the weights."""
-
-    links: tuple[Tensor, ...]  # problem, row and column of each
-    counts: list[int]  # links of every problem
-    mass: Tensor
-    value: list[float]  # of every problem
-    unbalanced: Tensor  # (problems, 2)
-    reg: float
-
-    @classmethod
-    def of(cls, solved: list[tuple[Problem, Result]]) -> "_Support":
-        """Of the problems of a batch and their results."""
-        problems, results = zip(*solved, strict=True)
-        parts = [result._parts for result in results]
-        counts = [len(part.mass) for part in parts]
-        links = (
-            np.repeat(np.arange(len(counts)), counts),
-            np.concatenate([part.rows for part in parts]),
-            np.concatenate([part.cols for part in parts]),
-        )
-        return cls(
-            tuple(map(torch.as_tensor, links)),
-            counts,
-            torch.as_tensor(np.concatenate([part.mass for part in parts])),
-            [part.value for part in parts],
-            torch.tensor([problem.unbalanced for problem in problems], dtype=torch.float64),
-            problems[0].reg,
-        )
-
-
 class _Solution(torch.autograd.Function):
     """Plans and values of a batch of solved problems, as functions of what these were made from.
 
@@ -312,81 +275,41 @@ class _Solution(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, support: _Support, C: Tensor, a: Tensor, b: Tensor, gram_a: Tensor | None, gram_b: Tensor | None
+        ctx: Any, solved: Any, C: Tensor, a: Tensor, b: Tensor, gram_a: Tensor | None, gram_b: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         plan = torch.zeros_like(C)
-        plan[support.links] = support.mass
-        ctx.support = support
+        for filled, (_, result) in zip(plan.numpy(), solved, strict=True):
+            parts = result._parts
+            filled[parts.rows, parts.cols] = parts.mass
+        weights = torch.tensor([problem.unbalanced for problem, _ in solved], dtype=torch.float64)
+        ctx.reg = solved[0][0].reg
         ctx.set_materialize_grads(False)  # no step is taken where only the value is wanted
-        ctx.save_for_backward(plan, a, b, gram_a, gram_b)
-        return plan, torch.tensor(support.value, dtype=torch.float64)
+        ctx.save_for_backward(plan, weights, a, b, gram_a, gram_b)
+        return plan, torch.tensor([result.value for _, result in solved], dtype=torch.float64)
 
     @staticmethod
     def backward(ctx: Any, to_plan: Tensor | None, to_value: Tensor | None) -> Any:
-        plan, a, b, gram_a, gram_b = ctx.saved_tensors
-        support, wanted = ctx.support, ctx.needs_input_grad
-        share = plan.new_zeros(len(plan), 1) if to_value is None else to_value[:, None]
-        step = torch.zeros_like(plan) if to_plan is None else _step(support, gram_a, gram_b, to_plan)
-        weight_a, weight_b = support.unbalanced[:, :1], support.unbalanced[:, 1:]
-        side_a = _Side(weight_a, gram_a, plan.sum(2) - a, step.sum(2), share)
-        side_b = _Side(weight_b, gram_b, plan.sum(1) - b, step.sum(1), share)
-        return (
-            None,
-            share[:, :, None] * plan + step if wanted[1] else None,
-            side_a.to_masses().sum_to_size(a.shape) if wanted[2] else None,
-            side_b.to_masses().sum_to_size(b.shape) if wanted[3] else None,
-            side_a.to_gram() if wanted[4] else None,
-            side_b.to_gram() if wanted[5] else None,
-        )
+        plan, weights, a, b, *grams = ctx.saved_tensors
+        step, to_value = torch.zeros_like(plan), plan.new_zeros(len(plan)) if to_value is None else to_value
+        if to_plan is not None:
+            step = _Step.apply(ctx.reg, plan, weights, to_plan, *grams)  # type: ignore[no-untyped-call]
+        errors = plan.sum(2) - a, plan.sum(1) - b
+        return None, *transport_backward(torch, weights, grams, plan, errors, step, to_value)
 
 
-class _Side(NamedTuple):
-    """One marginal of the plans of a batch, of n points.
+class _Step(torch.autograd.Function):
+    """`newton_step`, differentiable with respect to the gradient and the Gram matrices."""
 
-    The value is differentiated with the plan held fixed. The plan's derivative is minus the inverse Hessian times that
-    of the gradient, ``dC + 2λ_a d(G_a p) + 2λ_b d(G_b q)`` with the errors p and q of the marginals; here the latter is
-    weighted by the step.
-    """
+    @staticmethod
+    def forward(ctx: Any, reg: float, *inputs: Tensor | None) -> Tensor:
+        step = torch.from_numpy(newton_step(reg, *(None if each is None else each.detach() for each in inputs)))
+        plan, weights, _, *grams = inputs
+        ctx.reg = reg
+        ctx.save_for_backward(plan, weights, step, *grams)
+        return step
 
-    weight: Tensor  # (problems, 1)
-    gram: Tensor | None
-    error: Tensor  # (problems, n): what the plan delivers less what it should
-    step: Tensor  # (problems, n): the marginal of `_step`
-    share: Tensor  # (problems, 1): the gradient with respect to the value
-
-    def to_masses(self) -> Tensor:
-        """The gradient with respect to the masses of every problem."""
-        both = self.share * self.error + self.step
-        return -2.0 * self.weight * (both if self.gram is None else torch.einsum("...ij,...j->...i", self.gram, both))
-
-    def to_gram(self) -> Tensor:
-        """The gradient with respect to the Gram matrices, or to the one that all problems share."""
-        assert self.gram is not None
-        left = self.weight[..., None] * torch.stack([self.share * self.error + self.step, self.error], -1)
-        right = torch.stack([self.error, self.step], -1)
-        return torch.einsum("bik,bjk->ij" if self.gram.ndim == 2 else "bik,bjk->bij", left, right)
-
-
-def _step(support: _Support, gram_a: Tensor | None, gram_b: Tensor | None, to_plan: Tensor) -> Tensor:
-    """``-H_SS⁻¹`` times the gradient at the links S of every problem, and zero elsewhere."""
-    many = len(support.counts)
-    rights, rows, cols = (torch.split(line, support.counts) for line in (to_plan[support.links], *support.links[1:]))
-    grams = ([gram] * many if gram is None or gram.ndim == 2 else gram.unbind() for gram in (gram_a, gram_b))
-    weights = support.unbalanced.tolist()
-    steps = []
-    for right, *lines, first, second, pair in zip(rights, rows, cols, *grams, weights, strict=True):
-        hessian = support.reg * torch.eye(len(right), dtype=torch.float64)
-        for line, gram, weight in zip(lines, (first, second), pair, strict=True):
-            block = (line[:, None] == line).double() if gram is None else gram[line][:, line]
-            hessian = hessian + 2.0 * weight * block
-        steps.append(-_solve_hessian(hessian, right))
-    return torch.zeros_like(to_plan).index_put(support.links, torch.cat(steps))
-
-
-def _solve_hessian(hessian: Tensor, right: Tensor) -> Tensor:
-    """``H⁻¹ right``; of least norm where links that depend on each other make H singular."""
-    factor, failed = torch.linalg.cholesky_ex(hessian)
-    if int(failed) == 0:
-        return torch.cholesky_solve(right[:, None], factor)[:, 0]
-    pseudo: Tensor = torch.linalg.pinv(hessian, hermitian=True)
-    return pseudo @ right
+    @staticmethod
+    def backward(ctx: Any, to_step: Tensor) -> Any:
+        plan, weights, step, *grams = ctx.saved_tensors
+        back = _Step.apply(ctx.reg, plan, weights, to_step, *grams)  # type: ignore[no-untyped-call]
+        return None, None, None, back, *step_backward(torch, weights, grams, step, back)

@@ -4,17 +4,13 @@ Every function takes ``ax=`` and returns the Axes. The colours are those of Okab
 tell apart; shapes and fillings say the same, so that nothing is lost in greyscale.
 """
 
-from ._common import BLACK, BLUE, GREY, ORANGE, require_matplotlib
+from ._common import require_matplotlib
 from .links import label_points, plot_edges
 from .marginals import plot_marginals
 from .matrices import plot_alignment, plot_plan
 from .paths import plot_path, plot_sweep
 
 __all__ = [
-    "BLACK",
-    "BLUE",
-    "GREY",
-    "ORANGE",
     "label_points",
     "plot_alignment",
     "plot_edges",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...plotting import BLUE, GREY, ORANGE, require_matplotlib
+from ...plotting._common import BLUE, GREY, ORANGE, require_matplotlib
 from .choose import Design
 
 if TYPE_CHECKING:
