@@ -98,7 +98,7 @@ class Stack:
         )
 
     def pack(self, limits: Sequence[Limits], extra: int, tol: float) -> Pack:
-        """All of it for the compiled batch; ``extra`` is how many entries beyond its limits a plan may have on the way."""
+        """All of it for the compiled batch; a plan may have ``extra`` entries beyond its limits on the way."""
         size = np.column_stack([self.shape, self.gram_size])
         number = np.column_stack([2.0 * self.weights, self.reg, tol * self.scale])
         return Pack.of(size, limits, extra, number, self.cost, self.gram, self.mass, self.base)

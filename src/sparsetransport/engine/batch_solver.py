@@ -242,7 +242,7 @@ def _solve(packed: Pack, program: Floats, tuning: Tuning, plans: Plans) -> None:
         left = np.empty(1 + m + n, np.int64)
         left[0] = packed.size[k, 5]
         left[1:] = packed.left[point : point + m + n]
-        space = Room(left, np.zeros((0, m, n), np.int32), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        space = Room(left, np.zeros((0, m, n), np.int32), np.zeros(1, np.int64), np.zeros(3, np.int64))
         here, other = borrowed(data), room if len(program) > 1 else slots[1]
         work, trace = new_work(here, room, space), new_trace(_steps(room), room)
         before, spare = new_saved(other, left), new_saved(other, left)

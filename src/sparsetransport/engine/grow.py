@@ -12,7 +12,7 @@ from ..geometry._entries import DENSE, MATRIX, cost_entry, fetch
 from ..inner._cholesky import forward
 from ..inner.active_set import extend, gain, push, settle
 from ..plan import Trace
-from .room import count, is_free
+from .room import count, is_free, questions
 from .scan import best_of_matrix, next_pair, scan_columns
 from .state import (
     CLOSE,
@@ -167,7 +167,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
         if not value < -data.tol:
             return BUDGET_USED if value == np.inf else LOCAL
         if work.room.oracle[0] != 0 and not is_free(work.room, i, j):
-            effort[0] += pairs
+            effort[0] += pairs + questions(work.room)
             continue  # it is remembered as refused
         state = DEPENDS
         if plain:
@@ -198,7 +198,7 @@ def grow(data: Data, work: Work, trace: Trace, effort: Floats, limit: float) -> 
             return code
         used = float(factor.size[0])
         looked = work.list_state[0] * used if data.listed or work.list_state[3] > 0.0 else pairs + points * used
-        effort[0] += 2.0 * used * used + looked
+        effort[0] += 2.0 * used * used + looked + questions(work.room)
         if stalls(work.progress, gain(factor), data.tuning.patience):
             return LOCAL
 

@@ -14,7 +14,7 @@ from ..plan import Callback, Outcome, Record, as_arrays, new_trace
 from ..problem import Problem
 from ..result import Status
 from . import elimination, grow, swaps
-from .room import Constraint, fits, forget_refusals
+from .room import CHANGES, Constraint, fits, forget_refusals
 from .shell import OPERATIONS, STEPS, Shell
 from .state import Data, Saved, Work, new_saved, new_work, with_more_columns
 
@@ -182,6 +182,7 @@ class OMPSolver(Shell):
 
     def _take(self, work: Work) -> None:
         self.work, self.room = work, work.room
+        self.room.notes[CHANGES] += 1
 
     def _beyond(self, extra: int) -> None:
         """Grow by so many entries beyond the budget, and come back to it."""

@@ -26,10 +26,12 @@ class Room(NamedTuple):
     left: Ints  # (1 + m + n + groups,) free capacities
     labels: NDArray[np.int32]  # (q, m, n)
     oracle: Ints  # (1,) the address of the function to ask as well, or zero
-    aside: Ints  # (1 + 2 * ASIDE,) how many pairs are set aside for a moment, and the row and column of each
+    notes: Ints  # (3 + 2 * _ASIDE,) changes so far, questions since somebody looked, pairs set aside, rows and columns
 
 
-_ASIDE = 4
+_ASIDE = 4  # pairs that can be set aside at a time
+CHANGES, ASKED, ASIDE = range(3)
+ASKING = 1e4  # operations that a question counts for: it goes through Python
 
 
 class Constraint:
@@ -53,7 +55,7 @@ class Constraint:
         if self.oracle is not None:
             refused = np.full((1, *labels.shape[1:]), -1, np.int32)
             labels, left = np.concatenate([labels, refused]), np.append(left, 0)
-        return Room(left, labels, np.zeros(1, np.int64), np.zeros(1 + 2 * _ASIDE, np.int64))
+        return Room(left, labels, np.zeros(1, np.int64), np.zeros(3 + 2 * _ASIDE, np.int64))
 
     def attach(self, room: Room, support: Callable[[], list[Pair]]) -> Callback | None:
         """Have the room ask the matroid about the support that a solver says it has; None if it need not be asked."""
@@ -61,10 +63,17 @@ class Constraint:
         if matroid is None:
             return None
 
+        known: tuple[int, list[Pair]] = (-1, [])
+
         def may_add(i: int, j: int) -> bool:
-            count, *aside = room.aside.tolist()
-            gone = set(zip(aside[: 2 * count : 2], aside[1 : 2 * count : 2], strict=True))
-            return matroid.can_add([pair for pair in support() if pair not in gone], (i, j))
+            nonlocal known
+            changes, _, count, *aside = room.notes.tolist()
+            if known[0] != changes:
+                known = changes, support()
+            if not count:
+                return matroid.can_add(known[1], (i, j))
+            gone = list(zip(aside[: 2 * count : 2], aside[1 : 2 * count : 2], strict=True))
+            return matroid.can_add([pair for pair in known[1] if pair not in gone], (i, j))
 
         callback = Callback(may_add)
         room.oracle[0] = callback.address
@@ -75,6 +84,7 @@ class Constraint:
 def count(room: Room, i: int, j: int, change: int) -> None:
     """Give back (+1) or take (-1) the capacity that the pair uses."""
     _change(room, i, j, change)
+    room.notes[CHANGES] += 1
     if change > 0:
         forget_refusals(room)
 
@@ -112,7 +122,7 @@ def has_capacity(room: Room, i: int, j: int) -> bool:
     if left[0] <= 0 or left[1 + i] <= 0 or left[1 + m + j] <= 0:
         return False
     families = labels.shape[0]
-    if room.oracle[0] != 0 and room.aside[0] > 0:  # what was refused may be allowed without the pairs set aside
+    if room.oracle[0] != 0 and room.notes[ASIDE] > 0:  # what was refused may be allowed without the pairs set aside
         families -= 1
     for q in range(families):
         if labels[q, i, j] >= 0 and left[1 + m + n + labels[q, i, j]] <= 0:
@@ -123,8 +133,9 @@ def has_capacity(room: Room, i: int, j: int) -> bool:
 @part
 def _ask(room: Room, i: int, j: int) -> bool:
     """What the oracle says of the pair, which is remembered if it is refused and nothing is set aside."""
+    room.notes[ASKED] += 1
     allowed = call_address(room.oracle[0], i, j) != 0
-    if not allowed and room.aside[0] == 0:
+    if not allowed and room.notes[ASIDE] == 0:
         room.labels[room.labels.shape[0] - 1, i, j] = room.left.size - 2 - room.labels.shape[1] - room.labels.shape[2]
     return allowed
 
@@ -132,18 +143,26 @@ def _ask(room: Room, i: int, j: int) -> bool:
 @part
 def set_aside(room: Room, i: int, j: int) -> None:
     """Leave a pair of the support out of account for a moment."""
-    k = room.aside[0]
-    room.aside[1 + 2 * k], room.aside[2 + 2 * k] = i, j
-    room.aside[0] = k + 1
+    k = room.notes[ASIDE]
+    room.notes[3 + 2 * k], room.notes[4 + 2 * k] = i, j
+    room.notes[ASIDE] = k + 1
     _change(room, i, j, 1)
 
 
 @part
 def put_back(room: Room) -> None:
     """Take the pair that was last set aside into account again."""
-    k = room.aside[0] - 1
-    room.aside[0] = k
-    _change(room, room.aside[1 + 2 * k], room.aside[2 + 2 * k], -1)
+    k = room.notes[ASIDE] - 1
+    room.notes[ASIDE] = k
+    _change(room, room.notes[3 + 2 * k], room.notes[4 + 2 * k], -1)
+
+
+@small_part
+def questions(room: Room) -> float:
+    """Operations that the questions since the last look count for."""
+    asked = room.notes[ASKED]
+    room.notes[ASKED] = 0
+    return ASKING * asked
 
 
 @small_part

@@ -14,7 +14,7 @@ from .._numba.compiling import part, small_part
 from ..effort import Tuning
 from ..geometry._entries import DENSE, Cost, Gram, cost_entry, gram_diagonal, gram_entry, potential
 from ..inner.active_set import Factor, copy_factor, new_factor
-from .room import Room, forget_refusals
+from .room import CHANGES, Room, forget_refusals
 
 CLOSE = 1e-9  # of the objective: what a plan that counts as optimal may leave to gain
 HUGE = 1e8  # times the masses wanted: no plan with more than that in an entry is taken for a better one
@@ -75,7 +75,7 @@ def new_work(data: Data, capacity: int, room: Room) -> Work:
         data.base_c.copy(),
         np.zeros(m),
         np.zeros(n),
-        Room(room.left.copy(), room.labels, room.oracle, room.aside),
+        Room(room.left.copy(), room.labels, room.oracle, room.notes),
         np.zeros((2, max(m, n)), np.int64),
         np.zeros(m, np.int64),
         np.zeros(capacity, np.int64),
@@ -117,6 +117,7 @@ def restore(saved: Saved, work: Work) -> None:
     copy_factor(saved.factor, work.factor)
     for k in range(saved.left.size):
         work.room.left[k] = saved.left[k]
+    work.room.notes[CHANGES] += 1
     forget_refusals(work.room)
 
 

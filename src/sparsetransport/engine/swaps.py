@@ -26,7 +26,7 @@ from ..inner import _cholesky
 from ..inner.active_set import DEPENDENT, Factor, drop, gain
 from ..plan import Trace
 from .grow import add_and_log, grow, log, start_afresh
-from .room import Room, has_capacity, is_free, put_back, set_aside
+from .room import Room, has_capacity, is_free, put_back, questions, set_aside
 from .scan import find_row, scan_columns
 from .state import Data, Saved, Work, couple, diagonal, holds, is_sound, refresh, restore, save, slope
 
@@ -69,10 +69,10 @@ def _candidates(data: Data, work: Work, wish: Floats) -> int:
 
 
 @part
-def _frees(room: Room, row: int, column: int, i: int, j: int, asked: bool) -> bool:
-    """True if there is room for ``(i, j)`` without ``(row, column)``; the oracle is not asked unless ``asked``."""
+def _frees(room: Room, row: int, column: int, i: int, j: int) -> bool:
+    """True if there is room for ``(i, j)`` without ``(row, column)``, for all that is known without asking."""
     set_aside(room, row, column)
-    free = is_free(room, i, j) if asked else has_capacity(room, i, j)
+    free = has_capacity(room, i, j)
     put_back(room)
     return free
 
@@ -119,7 +119,7 @@ def _one_for_one(
     schur = -1.0
     for t in range(size):
         row, column, mass = factor.label[0, t], factor.label[1, t], factor.mass[t]
-        if (data.reg * mass >= wish and not wide) or not _frees(work.room, row, column, i, j, False):
+        if (data.reg * mass >= wish and not wide) or not _frees(work.room, row, column, i, j):
             continue
         if schur < 0.0:
             schur = _respond(data, work, i, j, response)
@@ -127,7 +127,7 @@ def _one_for_one(
         loss = _loss(factor, inverse, t, effort)
         pull = wish + response[t] * mass / inverse[t]
         change = loss - pull * pull / (2.0 * (schur + response[t] * response[t] / inverse[t]))
-        if pull > 0.0 and change < 0.0 and (work.room.oracle[0] == 0 or _frees(work.room, row, column, i, j, True)):
+        if pull > 0.0 and change < 0.0:
             _write(found, row * n + column, NONE, i * n + j, NONE, change)
 
 
@@ -328,6 +328,20 @@ def _try(data: Data, work: Work, out: Ints, into: Ints, trace: Trace, effort: Fl
 
 
 @part
+def _is_allowed(data: Data, work: Work, out: Ints, into: Ints) -> bool:
+    """What the oracle says of the first pair that an exchange brings in."""
+    n = data.base_c.size
+    for side in range(2):
+        if out[side] != NONE:
+            set_aside(work.room, out[side] // n, out[side] % n)
+    free = is_free(work.room, into[0] // n, into[0] % n)
+    for side in range(2):
+        if out[side] != NONE:
+            put_back(work.room)
+    return free
+
+
+@part
 def _sift(order: Ints, change: Floats, size: int, k: int) -> None:
     """Move the exchange at place ``k`` of a heap down to where it belongs: the best on top, of equals the first.
 
@@ -374,6 +388,9 @@ def swap_pass(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats
         order[0] = order[promising]
         _sift(order, found.change, promising, 0)
         if not _is_current(work.factor, data.base_c.size, found.out[best], found.into[best]):
+            continue
+        if work.room.oracle[0] != 0 and not _is_allowed(data, work, found.out[best], found.into[best]):
+            effort[0] += questions(work.room)
             continue
         steps, departures = trace.steps[0], trace.steps[1]
         save(work, spare)

@@ -16,7 +16,7 @@ from .._numba.compiling import compiled, inlined_part, part, small_part
 from ..budgets import Matroid, Pair, pairs_of
 from ..effort import Perturb, TreeSearch, Tuning
 from ..engine.omp_solver import OMPSolver
-from ..engine.room import Constraint, is_free, is_over, put_back, set_aside
+from ..engine.room import Constraint, Room, has_capacity, is_free, is_over, put_back, questions, set_aside
 from ..engine.shell import Shell
 from ..engine.state import CLOSE
 from ..geometry._entries import cost_entry
@@ -234,6 +234,7 @@ def improve(
     while counts[ASLEEP] < points:
         if effort[0] > limit:
             return PAUSED
+        effort[0] += questions(forest.room)
         point = counts[TURN]
         counts[TURN], counts[ASLEEP] = (point + 1) % points, counts[ASLEEP] + 1
         if log.awake[point] > 0:
@@ -371,21 +372,26 @@ def _link_up(
     """Add the best new link at a point."""
     m, n = forest.rows, forest.first.size - forest.rows
     first, last = (m, m + n) if point < m else (0, m)
-    best, partner = least, -1
-    for other in range(first, last):
-        row, col = min(point, other), max(point, other)
-        pull = wish(forest, row, col)
-        if pull <= tol:
-            continue
-        if forest.tree[row] != forest.tree[col]:
-            gain = joined_worth(pull, forest.whole[row], forest.whole[col])
-            if gain > best and is_free(forest.room, row, col - m):
-                best, partner = gain, other
-        else:
-            moved, blocking = way_round(forest, row, col, 0.0)
-            if moved * pull > best and _frees(forest, blocking, row, col):
-                best, partner = moved * pull, other
-    effort[0] += last - first
+    asks = False
+    while True:
+        best, partner = least, -1
+        for other in range(first, last):
+            row, col = min(point, other), max(point, other)
+            pull = wish(forest, row, col)
+            if pull <= tol:
+                continue
+            if forest.tree[row] != forest.tree[col]:
+                gain = joined_worth(pull, forest.whole[row], forest.whole[col])
+                if gain > best and _may_be(forest.room, row, col - m, asks):
+                    best, partner = gain, other
+            else:
+                moved, blocking = way_round(forest, row, col, 0.0)
+                if moved * pull > best and _frees(forest, blocking, row, col, asks):
+                    best, partner = moved * pull, other
+        effort[0] += last - first
+        if asks or partner < 0 or _is_allowed(forest, min(point, partner), max(point, partner)):
+            break
+        asks = True
     if partner < 0:
         return False
     row, col = min(point, partner), max(point, partner)
@@ -406,14 +412,29 @@ def _link_up(
 
 
 @small_part
-def _frees(forest: Forest, link: int, row: int, col: int) -> bool:
-    """Would there be room for the pair without the link?"""
+def _may_be(room: Room, i: int, j: int, asks: bool) -> bool:
+    """True if there is room for the pair; an oracle is asked only if it ``asks``."""
+    return has_capacity(room, i, j) and (not asks or is_free(room, i, j))
+
+
+@part
+def _frees(forest: Forest, link: int, row: int, col: int, asks: bool) -> bool:
+    """True if there is room for the pair without the link."""
     m = forest.rows
-    i, j = forest.ends[0, link], forest.ends[1, link] - m
-    set_aside(forest.room, i, j)
-    free = is_free(forest.room, row, col - m)
+    set_aside(forest.room, forest.ends[0, link], forest.ends[1, link] - m)
+    free = _may_be(forest.room, row, col - m, asks)
     put_back(forest.room)
-    return bool(free)
+    return free
+
+
+@part
+def _is_allowed(forest: Forest, row: int, col: int) -> bool:
+    """True if a new link is allowed by an oracle, where there is one."""
+    if forest.room.oracle[0] == 0:
+        return True
+    if forest.tree[row] != forest.tree[col]:
+        return is_free(forest.room, row, col - forest.rows)
+    return _frees(forest, way_round(forest, row, col, 0.0)[1], row, col, True)
 
 
 @part
@@ -440,34 +461,41 @@ def _best_graft(forest: Forest, log: UndoLog, link: int, least: float, effort: F
     small = 0 if cut[2, link] <= cut[3, link] else 1
     found = around(forest, log, forest.ends[small, link], link)
     log.nearby[found] = forest.ends[1 - small, link]
-    best, best_row, best_col = forest.worth[link] + least, -1, -1
     set_aside(forest.room, i, j - m)
-    for k in range(found + 1):
-        point = log.nearby[k]
-        part_of = small if k < found else 1 - small
-        spread, hangs = cut[2 + part_of, link], (low <= place[point] <= high)
-        from_row = point < m
-        base = forest.potential[point] + (rises[part_of] if from_row else -rises[part_of])
-        across = -rises[1 - part_of] if from_row else rises[1 - part_of]
-        if forest.room.left[1 + point] <= 0:
-            continue
-        for other in range(m, m + n) if from_row else range(m):
-            pull = base + forest.potential[other]
-            pull -= cost_entry(forest.cost, point, other - m) if from_row else cost_entry(forest.cost, other, point - m)
-            others_spread = forest.whole[other]
-            if tree[other] == tree_here:
-                if (low <= place[other] <= high) == hangs:
-                    continue
-                pull += across
-                others_spread = cut[3 - part_of, link]
-            if pull <= 0.0:
+    asks = False  # one question is enough if the best pair is allowed
+    while True:
+        best, best_row, best_col = forest.worth[link] + least, -1, -1
+        for k in range(found + 1):
+            point = log.nearby[k]
+            part_of = small if k < found else 1 - small
+            spread, hangs = cut[2 + part_of, link], (low <= place[point] <= high)
+            from_row = point < m
+            base = forest.potential[point] + (rises[part_of] if from_row else -rises[part_of])
+            across = -rises[1 - part_of] if from_row else rises[1 - part_of]
+            if forest.room.left[1 + point] <= 0:
                 continue
-            gain = joined_worth(pull, spread, others_spread)
-            row, col = (point, other) if from_row else (other, point)
-            if gain > best and not (row == i and col == j) and is_free(forest.room, row, col - m):
-                best, best_row, best_col = gain, row, col
+            for other in range(m, m + n) if from_row else range(m):
+                pull = base + forest.potential[other]
+                pull -= (
+                    cost_entry(forest.cost, point, other - m) if from_row else cost_entry(forest.cost, other, point - m)
+                )
+                others_spread = forest.whole[other]
+                if tree[other] == tree_here:
+                    if (low <= place[other] <= high) == hangs:
+                        continue
+                    pull += across
+                    others_spread = cut[3 - part_of, link]
+                if pull <= 0.0:
+                    continue
+                gain = joined_worth(pull, spread, others_spread)
+                row, col = (point, other) if from_row else (other, point)
+                if gain > best and not (row == i and col == j) and _may_be(forest.room, row, col - m, asks):
+                    best, best_row, best_col = gain, row, col
+        effort[0] += (found + 1) * 0.5 * (m + n)
+        if asks or best_row < 0 or is_free(forest.room, best_row, best_col - m):
+            break
+        asks = True
     put_back(forest.room)
-    effort[0] += (found + 1) * 0.5 * (m + n)
     return best_row, best_col
 
 
