@@ -100,28 +100,6 @@ def test_kernels_mean_the_same_without_the_compiler():
     assert len(plain.stdout.splitlines()) == 4
 
 
-COMPILE = """
-import numba, numpy as np, time
-from sparsetransport._numba import compiling
-from sparsetransport.inner import apgd
-exec("def nowhere(x): return x + 1", bare := {"__builtins__": __builtins__})
-assert bare["nowhere"].__module__ is None
-numba.njit(bare["nowhere"])(1)
-compiling._PAUSE = 60.0
-for dtype in (np.float64, np.float32):
-    apgd.kkt_residual(np.ones(2, dtype), np.ones(2, dtype))
-compiling._PAUSE = 0.0
-apgd.kkt_residual(np.ones(2, np.float32), np.ones(2, np.float64))
-"""
-
-
-def test_the_log_says_when_kernels_compile(tmp_path):
-    """A solve that takes a minute for once should say why; one that loads its machine code, or other code, nothing."""
-    first, second = _python(COMPILE, NUMBA_CACHE_DIR=str(tmp_path)), _python(COMPILE, NUMBA_CACHE_DIR=str(tmp_path))
-    assert first.stderr.count("compiling what this call needs") == 2  # those of one call together
-    assert second.stderr == ""
-
-
 def test_warnings_have_one_family():
     """Everything we warn about can be caught by one class."""
     assert issubclass(st.ConvergenceWarning, st.SparseTransportWarning)

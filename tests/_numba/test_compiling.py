@@ -1,13 +1,16 @@
-"""What holds for every kernel, read from the source, since optional packages may be missing."""
+"""What holds for every compiled function, read from the source, since optional packages may be missing."""
 
 import ast
+import os
+import re
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sparsetransport
-from sparsetransport._numba import compiling
-from sparsetransport.engine.grow import grow
-from sparsetransport.engine.swaps import swap_pass
-from sparsetransport.geometry._entries import gram_block
+from sparsetransport._numba import compiling, parts
 
 ROOT = Path(sparsetransport.__file__).parent
 NUMBERS = {"bool", "int", "float"}
@@ -22,7 +25,7 @@ def functions():
                 yield path.relative_to(ROOT).as_posix(), node
 
 
-def kernels():
+def compiled_functions():
     """File, tree and annotated result of every function that is compiled for Python to call."""
     for file, function in functions():
         if "compiled" in map(ast.unparse, function.decorator_list):
@@ -35,13 +38,13 @@ def is_safe(result):
     return result in ARRAYS | {"None"} or NUMBERS.issuperset(inside)
 
 
-def test_no_kernel_gives_python_several_arrays():
-    """A signal that arrives during a kernel is handled while Numba makes objects of what the kernel returns.
+def test_no_compiled_function_gives_python_several_arrays():
+    """A signal that arrives during a compiled function is handled while Numba makes objects of what it returns.
 
     For one array it looks for the exception. For a tuple of arrays it does not, and Ctrl-C becomes a SystemError; for a
-    named tuple it crashes. So kernels write into arrays that Python made, and tuples that they return are of numbers.
+    named tuple it crashes. So they write into arrays that Python made, and return tuples of numbers alone.
     """
-    found = list(kernels())
+    found = list(compiled_functions())
     assert len(found) > 40
     assert [(file, function.name) for file, function, result in found if not is_safe(result)] == []
 
@@ -79,10 +82,10 @@ def test_what_is_borrowed_is_kept():
     assert count >= 3
 
 
-def test_no_kernel_gives_python_an_array_of_its_arguments():
+def test_no_compiled_function_gives_python_an_array_of_its_arguments():
     """Arrays that come by address have no owner: Python must not get one of them, or a view of one."""
     makers = ("np.empty(", "np.zeros(", "np.dot(", "_bounds(")
-    for file, function, result in kernels():
+    for file, function, result in compiled_functions():
         by_itself = all(ast.unparse(each.annotation) in NUMBERS | ARRAYS for each in function.args.args)
         if result not in ARRAYS or by_itself:  # single arrays come with their owners
             continue
@@ -97,13 +100,103 @@ def test_no_kernel_gives_python_an_array_of_its_arguments():
         assert results <= made, f"{file}: {function.name} returns {results - made}"
 
 
-def test_kernels_are_compiled_in_one_place():
+def test_functions_are_compiled_in_one_place():
     """Whoever compiles by Numba's own decorators would not be seen above."""
-    users = [path.name for path in ROOT.rglob("*.py") if "njit" in path.read_text(encoding="utf-8")]
-    assert users == ["compiling.py"]
+    users = [path.name for path in sorted(ROOT.rglob("*.py")) if "njit" in path.read_text(encoding="utf-8")]
+    assert users == ["compiling.py", "parts.py"]
 
 
-def test_machine_code_is_kept_by_all_files_of_the_package():
-    """A kernel is made of parts of other files too."""
-    stamps = {kernel._cache._cache_file._source_stamp for kernel in (grow, swap_pass, gram_block)}
-    assert stamps == {compiling._STAMP}
+def test_numba_is_used_in_one_folder():
+    for path in ROOT.rglob("*.py"):
+        if path.parent.name != "_numba":
+            assert not re.search(r"^\s*(import|from) numba", path.read_text(encoding="utf-8"), re.MULTILINE), path
+
+
+ALONE = """
+import os, signal, sys, threading
+import numpy as np
+import sparsetransport.cli
+from sparsetransport.geometry._entries import summarise
+"""
+COMPILED = """
+ours = [vars(module) for name, module in sys.modules.items() if name.startswith("sparsetransport")]
+print([name for names in ours for name, value in names.items() if getattr(value, "signatures", None)])
+"""
+INTERRUPTED = """
+threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+try:
+    summarise(np.ones((2, 2)))
+except KeyboardInterrupt:
+    print("interrupted", len(summarise.signatures))
+print(summarise(np.ones((2, 2)))[0])
+"""
+
+
+def python(script, folder):
+    """What a new process prints, with an empty cache."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", ALONE + script]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+
+
+def test_an_import_compiles_nothing(tmp_path):
+    """It writes no file either."""
+    assert python(COMPILED, tmp_path) == "[]\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_numba_compiles_arrives_when_it_is_done(tmp_path):
+    """In the midst of it Numba may swallow the exception, or never compile again."""
+    assert python(INTERRUPTED, tmp_path) == "interrupted 1\n4\n"
+
+
+def test_ctrl_c_goes_to_the_handler_that_was_there():
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append("handler"))
+    try:
+        with compiling._interrupts_deferred(), compiling._interrupts_deferred():
+            signal.raise_signal(signal.SIGINT)
+            seen.append("end of block")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == ["end of block", "handler"]
+
+
+def test_another_thread_leaves_signals_alone():
+    """Python lets only the main thread set handlers."""
+    with ThreadPoolExecutor(1) as pool:
+        handler = pool.submit(_handler_within).result()
+    assert handler is signal.getsignal(signal.SIGINT)
+
+
+def _handler_within():
+    with compiling._interrupts_deferred():
+        return signal.getsignal(signal.SIGINT)
+
+
+def test_parts_are_compiled_once_whatever_the_numbers_in_calls():
+    total = compiling.compiled(_call_twice)
+    assert total(1) == 1 + 2 + 1 + 3 + 1
+    (dispatcher,) = (each for each in parts._held if each.py_func is _plus)
+    assert len(dispatcher.signatures) == 1
+
+
+@compiling.part
+def _plus(x, y):
+    return x + y
+
+
+@compiling.small_part
+def _plus_one(x):
+    return _plus(x, 1)
+
+
+def _call_twice(x):
+    return _plus(x, 2) + _plus(x, 3) + _plus_one(0)
+
+
+def test_parts_work_without_private_names(monkeypatch):
+    """With another Numba they are compiled the public way."""
+    monkeypatch.setattr(parts, "_missing", True)
+    public = compiling.part(lambda x: x + 1)
+    assert compiling.compiled(lambda x: public(x))(1) == 2

@@ -65,4 +65,4 @@ def test_nothing_is_left_to_compile():
 def test_the_command():
     done = CliRunner().invoke(cli.app, ["compile"])
     assert done.exit_code == 0
-    assert done.stdout.startswith("The machine code is ready; it took ")
+    assert done.stdout.startswith("All functions are compiled; it took ")

@@ -151,13 +151,13 @@ def test_time_to_compile_is_told_apart(folder, monkeypatch):
     from contextlib import contextmanager
 
     @contextmanager
-    def timer(_, callback):
+    def timer(callback):
         yield
         callback(1e-6)
 
     run()
     assert "to compile" not in run().stdout
-    monkeypatch.setattr("sparsetransport.cli.design.install_timer", timer)
+    monkeypatch.setattr("sparsetransport.cli.design.compile_timer", timer)
     assert ", and 0 ms to compile, this once" in run().stdout
 
 

@@ -1,1 +1,1 @@
-"""All that touches Numba: how functions are compiled and kept, named tuples by address, what functions answer."""
+"""All use of Numba: how functions are compiled and kept on disk, named tuples by address, what functions return."""

@@ -1,4 +1,4 @@
-"""Named tuples of arrays by address, in machine code.
+"""Named tuples of arrays by address, in compiled functions.
 
 Numba hands a tuple on by value: seven arguments for every array in it, copied in every call and counted, atomically, in
 every function. For a state of forty arrays that is most of what the compiler has to do, and takes longer than a small
@@ -19,9 +19,9 @@ _T = TypeVar("_T")
 
 
 def by_address(record: type[_T]) -> type[_T]:
-    """Have named tuples of this class go from Python to kernels, and on to parts, by address.
+    """Have named tuples of this class go from Python to compiled functions, and on to parts, by address.
 
-    Arrays in it belong to the caller: a kernel must not return one of them, or a view of one.
+    Arrays in it belong to the caller: a compiled function must not return one of them, or a view of one.
     """
 
     def type_of(value: Any, context: Any) -> Borrowed:
@@ -80,7 +80,7 @@ def _address(builder: Any, value: Any) -> Any:
 
 @extending.unbox(Borrowed)
 def _unbox(kind: Any, value: Any, wrapper: Any) -> Any:
-    """What Python calls holds the tuple until the kernel has returned."""
+    """What Python calls holds the tuple until the compiled function has returned."""
     native = wrapper.unbox(kind.tuple_type, value)
 
     def release() -> None:

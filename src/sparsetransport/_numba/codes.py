@@ -1,4 +1,4 @@
-"""What kernels answer: a number has one meaning, whichever kernel it comes from.
+"""What compiled functions return: a number has one meaning, whichever function it comes from.
 
 Those for why a loop ended are named as the members of `Status` that users see.
 """

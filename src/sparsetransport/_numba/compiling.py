@@ -1,60 +1,28 @@
-"""The one place that says how kernels are compiled.
+"""The one place that says how functions are compiled.
 
-Kernels release the GIL, so that threads over problems are plain Python threads, and are kept on disk.
+Compiled functions release the GIL, so that threads over problems are plain Python threads, and are kept on disk.
 ``reassoc`` and ``contract`` let sums and products vectorise; the flags that would drop ``inf`` and NaN stay
 off, because ``+inf`` marks a forbidden pair.
 """
 
-import logging
-import math
-import time
-import zlib
-from collections.abc import Callable
-from pathlib import Path
+import functools
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
-import numba.extending
-from numba.core import event
 
-_PAUSE = 1.0  # seconds between kernels of one call, at most
+from .disk_cache import keep_on_disk
+from .parts import register_part
+
 _F = TypeVar("_F", bound=Callable[..., Any])
-_FILES = sorted((path.stat().st_mtime_ns, path.stat().st_size) for path in Path(__file__).parent.rglob("*.py"))
-_STAMP = zlib.crc32(repr(_FILES).encode())
 _OPTIONS: dict[str, Any] = {
-    "cache": True,
     "nogil": True,
     "error_model": "numpy",
     "fastmath": {"reassoc", "contract"},
 }
-
-
-class _Notice(event.Listener):
-    """A line in the log when kernels of ours are compiled: nobody should wonder for a minute what goes on."""
-
-    ended = -math.inf
-
-    def on_start(self, started: Any) -> None:
-        """Say so, once for those that follow each other; loading from disk is no such event."""
-        if _is_ours(started):
-            if time.monotonic() > self.ended + _PAUSE:
-                logging.getLogger("sparsetransport").warning(
-                    "compiling what this call needs, which can take half a minute; it is kept on disk for next time"
-                )
-            self.ended = math.inf  # while this lasts
-
-    def on_end(self, ended: Any) -> None:
-        """What begins soon after belongs to it."""
-        if _is_ours(ended):
-            self.ended = time.monotonic()
-
-
-def _is_ours(happened: Any) -> bool:
-    module = happened.data["dispatcher"].py_func.__module__ or ""  # what exec makes has none
-    return module.startswith("sparsetransport.")
-
-
-event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
 
 
 def compiled(function: _F) -> _F:
@@ -65,29 +33,49 @@ def compiled(function: _F) -> _F:
     exception only after a single array: with several, Ctrl-C would end in a SystemError, or crash.
     """
     dispatcher = numba.njit(**_OPTIONS)(function)
-    if hasattr(dispatcher, "_cache"):  # not so with NUMBA_DISABLE_JIT
-        # Numba looks at the file that a kernel is in, and a kernel is made of parts of other files as well.
-        dispatcher._cache._cache_file._source_stamp = _STAMP
+    if hasattr(dispatcher, "compile"):  # not so with NUMBA_DISABLE_JIT
+        compile_or_load = dispatcher.compile
+
+        @functools.wraps(compile_or_load)
+        def compile_whole(*arguments: Any) -> Any:
+            keep_on_disk(dispatcher)  # here, since it reads and writes files, which an import should not
+            with _interrupts_deferred():
+                return compile_or_load(*arguments)
+
+        dispatcher.compile = compile_whole
     return cast(_F, dispatcher)
 
 
-def part(function: _F) -> _F:
-    """Compile a function that kernels call; for Python it stays what it is.
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Deliver Ctrl-C at the end of the block: Numba swallows it, or cannot compile any more after it."""
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    arrived: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *arguments: arrived.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if arrived:
+            handler(*arrived[0])
+
+
+def part(function: _F, **options: Any) -> _F:
+    """Compile a function that compiled functions call; for Python it stays what it is.
 
     Most functions are parts: what lets Python call one, code that takes apart and counts its arguments, can take
-    longer to compile than the function.
+    longer to compile than the function. On disk they are pieces of the functions that call them.
     """
-    registered: _F = numba.extending.register_jitable(no_cfunc_wrapper=True, **_OPTIONS)(function)
-    return registered
-
-
-def inlined_part(function: _F) -> _F:
-    """A part with one caller is compiled as a piece of it, and not on its own as well; Python does not call it."""
-    compiled: _F = numba.njit(inline="always", **_OPTIONS)(function)
-    return compiled
+    register_part(function, {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, **options, **_OPTIONS})
+    return function
 
 
 def small_part(function: _F) -> _F:
     """The same for a function of a few operations: it becomes part of its callers."""
-    registered: _F = numba.extending.register_jitable(no_cfunc_wrapper=True, forceinline=True, **_OPTIONS)(function)
-    return registered
+    return part(function, forceinline=True)
+
+
+inlined_part = part  # to inline before types are known takes longer to compile, and what comes out is no faster

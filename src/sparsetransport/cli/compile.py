@@ -20,7 +20,7 @@ from .console import Debug, duration, in_background, plain_errors
 
 
 def compile_all(debug: Debug = False) -> None:
-    """Compile all machine code now, so that no later call waits for it: once for an image, or a cluster's nodes."""
+    """Compile all functions now, so that no later call waits for it: once for an image, or a cluster's nodes."""
     console = Console()
     with plain_errors(debug):
         started = time.perf_counter()
@@ -28,7 +28,7 @@ def compile_all(debug: Debug = False) -> None:
             with console.status(f"Compiling: {name}"):
                 in_background(call)
         took = duration(time.perf_counter() - started)
-    console.print(f"The machine code is ready; it took {took}.", highlight=False)
+    console.print(f"All functions are compiled; it took {took}.", highlight=False)
 
 
 def small_calls() -> dict[str, Callable[[], Any]]:

@@ -10,12 +10,12 @@ from typing import Annotated, NamedTuple, TextIO
 
 import numpy as np
 import typer
-from numba.core.event import install_timer
 from rich.console import Console
 from rich.table import Table
 
 from .. import _checks
 from .._checks import Floats, Ints
+from .._numba.timer import compile_timer
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
 from .console import Debug, duration, errors, in_background, plain_errors, say
@@ -133,7 +133,7 @@ def _design(inputs: Inputs, request: Request) -> tuple[Design, tuple[float, floa
     started, compiled = time.perf_counter(), [0.0]
     with (
         errors().status("Choosing links (the first time Numba compiles, which can take a minute)"),
-        install_timer("numba:compile", compiled.append),
+        compile_timer(compiled.append),
     ):
         network = in_background(
             lambda: choose(

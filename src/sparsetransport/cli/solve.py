@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from numba.core.event import install_timer
 from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .. import _checks
+from .._numba.timer import compile_timer
 from ..api import solve_problem
 from ..budgets import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..fewest import Fewest, solve_fewest
@@ -207,10 +207,10 @@ def _solved(
     first: list[float] = []
     second: list[float] = []
     started = time.perf_counter()
-    with install_timer("numba:compile", first.append):
+    with compile_timer(first.append):
         problem, result, found = _plan(settings, inputs, callback)
     solved = time.perf_counter()
-    with install_timer("numba:compile", second.append):
+    with compile_timer(second.append):
         if settings.bound is not None:
             _ = result.certify() if settings.bound else result.lower_bound
         if settings.bound and found is not None:

@@ -16,8 +16,7 @@ from .._numba.codes import BUDGET_USED, LOCAL, OPTIMAL, UNFINISHED
 from .._numba.compiling import compiled, inlined_part, part
 from ..budgets import Limits
 from ..effort import Tuning
-from ..geometry._entries import DENSE, Cost, Gram, cost_entry, summarise
-from ..geometry.matrices import FAR, SUMMED
+from ..geometry._entries import DENSE, FAR, SUMMED, Cost, Gram, cost_entry, summarise
 from ..plan import Trace, new_trace
 from ..problem import Problem
 from .elimination import is_better, lift, lower, shrink, write_jump

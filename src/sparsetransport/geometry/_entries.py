@@ -17,6 +17,8 @@ MATRIX, SQEUCLIDEAN, EUCLIDEAN = 0, 1, 2
 DELTA, DENSE, RBF, IMQ, IMQ_V2 = 0, 1, 2, 3, 4
 CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from the differences
 BLOCK = 64  # rows of a lazy cost that exist at one time
+SUMMED = 256  # rows of a cost that are summed up at a time
+FAR = 1e-4  # what is below this share of a cost is far below it
 
 
 @by_address

@@ -13,15 +13,15 @@ import numpy as np
 from .. import _checks
 from .._checks import Floats, Ints
 from . import _entries
+from ._entries import FAR, SUMMED
 from .costs import lazy_cost
 from .kernels import Delta, Kernel, _Radial, as_kernel
 
 _NO_POINTS = np.zeros((0, 0))
-_BLOCK = 256
+_BLOCK = SUMMED
 COPIED_UP_TO = 1 << 26  # bytes of a cost matrix
-FAR, _SAMPLE = 1e-4, 4096  # what is below this share of a cost is far below it; costs that are looked at
+_SAMPLE = 4096  # costs that are looked at
 _STRICT = 1e-8  # of the largest entry: how far off a Gram matrix in double precision may be
-SUMMED = _BLOCK  # rows that `Cost` sums up at a time
 
 
 @dataclass(frozen=True, eq=False)
