@@ -19,7 +19,7 @@ from strategies import instances
 import sparsetransport as st
 from sparsetransport import batch
 from sparsetransport.batch import worker
-from sparsetransport.batch.lazy_result import Later
+from sparsetransport.effort import Eliminate, Grow, Grown, Random, Regularised, Swap
 
 BUDGETS = {
     "none": None,
@@ -151,12 +151,43 @@ def test_threads_do_without_joblib(monkeypatch):
         (st.PerRow(1) & st.PerColumn(1), {"polish": False}),
     ],
 )
-def test_what_can_be_is_solved_together(budget, options):
-    """In one call of machine code: matrices, problems with delta kernels, and with others."""
+def test_what_can_be_is_solved_together(budget, options, monkeypatch):
+    """In one call of a compiled function: matrices, problems with delta kernels, and with others."""
     problems = mixed(12)
-    assert all(type(one) is Later for one in st.solve_batch(problems, budget=budget, **options))
     matrices = [problem.cost.rows(0, problem.shape[0]) for problem in problems]
-    assert all(type(one) is Later for one in st.solve_batch(matrices, budget=budget, unbalanced=5.0, **options))
+    monkeypatch.setattr(worker, "solve_checked", None)
+    for results in (
+        st.solve_batch(problems, budget=budget, **options),
+        st.solve_batch(matrices, budget=budget, unbalanced=5.0, **options),
+    ):
+        assert [type(one) for one in results] == [st.Result] * 12
+
+
+@pytest.mark.parametrize("effort", ["quick", "default", "thorough", st.BARE], ids=str)
+def test_an_effort_asked_for_is_that_of_solve(effort):
+    problems = mixed(12)
+    for problem, result in zip(problems, st.solve_batch(problems, budget=3, effort=effort), strict=True):
+        assert_same(result, st.solve_problem(problem, budget=3, effort=effort))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"starts": (Grown(), Random(count=3))},
+        {"starts": (Grown(), Regularised())},
+        {"improvers": (Grow(), Swap(passes=1.0))},
+        {"improvers": (Grow(), Eliminate(least=2, most=2), Swap(), Swap())},
+        {"swap_few": 0, "swap_width": 1},
+        {"patience": 0.0},
+        {"list_above": 0},
+    ],
+    ids=str,
+)
+def test_a_changed_effort_is_that_of_solve(change):
+    """Whatever was changed of it, a batch either knows it or leaves the problem to the ordinary way."""
+    problems, effort = [one for one in mixed(24) if one.reg == 0.0], dataclasses.replace(st.QUICK, **change)
+    for problem, result in zip(problems, st.solve_batch(problems, budget=3, effort=effort), strict=True):
+        assert_same(result, st.solve_problem(problem, budget=3, effort=effort))
 
 
 def test_a_fault_of_the_batch_is_not_hidden(monkeypatch):

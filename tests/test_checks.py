@@ -1,7 +1,6 @@
 """Bad input: a clear error, with the name of the argument and the value, before any work starts."""
 
 import re
-import sys
 import warnings
 
 import numpy as np
@@ -9,8 +8,8 @@ import pytest
 import scipy.sparse
 
 import sparsetransport as st
-from sparsetransport import _checks
-from sparsetransport.engine.omp_solver import Engine
+from sparsetransport import _checks, strategy
+from sparsetransport.engine.shell import Shell
 
 C = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0]])
 NAN, INF = float("nan"), float("inf")
@@ -31,8 +30,8 @@ def no_work(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("work started before the input was checked")
 
-    monkeypatch.setattr(Engine, "__init__", refuse)
-    monkeypatch.setattr(sys.modules["sparsetransport.search"], "maximise", refuse)
+    monkeypatch.setattr(Shell, "__init__", refuse)  # of every compiled solver
+    monkeypatch.setattr(strategy, "maximise", refuse)
 
 
 # (error, what the message must say, the call); every line of the issue's section "Bad input".
@@ -166,6 +165,18 @@ NUMBERS = {
     "unbalanced of three": (ValueError, r"unbalanced.*pair.*3", lambda: st.solve(C, unbalanced=(1.0, 1.0, 1.0))),
     "unbalanced an array of bool": (TypeError, r"unbalanced.*True", lambda: st.solve(C, unbalanced=np.array(True))),
     "polish text": (TypeError, r"polish must be True or False, got 'no'", lambda: st.solve(C, polish="no")),
+    "effort unknown": (
+        ValueError,
+        r"effort.*'quick'.*'default'.*'thorough'.*'much'",
+        lambda: st.solve(C, effort="much"),
+    ),
+    "effort a number": (TypeError, r"effort.*3", lambda: st.solve(C, effort=3)),
+    "effort and polish": (TypeError, r"give effort alone", lambda: st.solve(C, effort="quick", polish=True)),
+    "effort of many": (
+        ValueError,
+        r"effort.*'much'",
+        lambda: st.solve_shared([st.Problem.from_matrices(C)], effort="much"),
+    ),
     "reclaim a number": (TypeError, r"reclaim must be True or False, got 0", lambda: st.solve(C, reclaim=0)),
     "normalize_cost text": (
         TypeError,

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 from strategies import instances
 
 import sparsetransport as st
-from sparsetransport import prover
+from sparsetransport.certify import certifier
 from sparsetransport.result import _figure, _share
 
 METHODS = ["omp", "stochastic", "residual", "greedy", "residual-greedy"]
@@ -265,8 +265,8 @@ def test_the_cheap_bound_comes_first_and_the_tight_one_stays(case):
 def test_nobody_pays_for_a_bound_who_does_not_ask(case, monkeypatch):
     """Bounds are computed on first use, once."""
     calls = []
-    original = prover.Prover.__call__
-    monkeypatch.setattr(prover.Prover, "__call__", lambda *args: calls.append(1) or original(*args))
+    original = certifier.Certifier.__call__
+    monkeypatch.setattr(certifier.Certifier, "__call__", lambda *args: calls.append(1) or original(*args))
     result = case.solve(budget=4)
     assert not calls
     assert result.lower_bound == result.lower_bound

@@ -12,6 +12,7 @@ import pytest
 import sparsetransport as st
 from sparsetransport import _checks
 from sparsetransport.engine import shared_solver
+from sparsetransport.engine.room import Constraint
 from sparsetransport.result import Gap
 
 
@@ -104,31 +105,30 @@ def test_the_compiled_loop_and_the_general_one_agree(reg):
 
 
 @pytest.mark.parametrize("own_costs", [False, True])
-def test_the_number_of_threads_does_not_matter(monkeypatch, own_costs):
+def test_the_number_of_threads_does_not_matter(own_costs):
     """Bit for bit."""
-    monkeypatch.setattr(shared_solver, "THREADS_FROM", 0)
+    effort = replace(st.DEFAULT, threads_above=0)
     problems = scenarios(90, 70, 7)
     problems = apart(problems) if own_costs else problems
-    one, *others = (st.solve_shared(problems, 60, n_jobs=jobs) for jobs in (1, 2, 5))
+    one, *others = (st.solve_shared(problems, 60, effort=effort, n_jobs=jobs) for jobs in (1, 2, 5))
     for other in others:
         assert one.links.tolist() == other.links.tolist()
         assert np.array_equal(one.mass, other.mass)
 
 
-def test_the_pool_changes_little(monkeypatch):
-    """With a pool there are fewer scans, exact plans all the same, and hardly a worse value."""
+def test_the_list_changes_little(monkeypatch):
+    """With a candidate list there are fewer scans, exact plans all the same, and hardly a worse value."""
     problems = scenarios(40, 30, 4)
     every = st.solve_shared(problems, 50, polish=False)
-    monkeypatch.setattr(shared_solver, "POOL_FROM", 0)
     scans = []
-    top = shared_solver.SharedSupport._top
+    top = shared_solver.SharedSolver._top
     counted = lambda self, *a, **k: scans.append(1) or top(self, *a, **k)  # noqa: E731
-    monkeypatch.setattr(shared_solver.SharedSupport, "_top", counted)
-    pooled = st.solve_shared(problems, 50, polish=False)
-    assert len(scans) < len(pooled.path) / 2
-    assert len(pooled.links) == 50
-    assert pooled.value <= every.value + 0.01 * abs(every.value)
-    assert pooled.converged
+    monkeypatch.setattr(shared_solver.SharedSolver, "_top", counted)
+    listed = st.solve_shared(problems, 50, effort=replace(st.BARE, shared_list_above=0))
+    assert 0 < len(scans) < len(listed.path) / 2
+    assert len(listed.links) == 50
+    assert listed.value <= every.value + 0.01 * abs(every.value)
+    assert listed.converged
 
 
 def test_the_path_falls_and_gives_smaller_budgets():
@@ -273,10 +273,11 @@ def test_a_callback_hears_every_step_and_may_stop(own_costs):
 def test_the_memory_of_the_cost_is_shared():
     """z scenarios of one cost object are one group: the kernels see one matrix."""
     problems = scenarios(z=5)
-    engine = shared_solver.SharedSupport(problems, np.full(5, 0.2), st.Uniform(3).limits((9, 8)))
-    assert len(engine.groups) == 1
-    assert engine.groups[0].cost.matrix is problems[0].cost.compiled.matrix
-    assert len(shared_solver.SharedSupport(apart(problems), np.full(5, 0.2), st.Uniform(3).limits((9, 8))).groups) == 5
+    rest = np.full(5, 0.2), Constraint(st.Uniform(3), (9, 8)), st.DEFAULT.tuning
+    solver = shared_solver.SharedSolver(problems, *rest)
+    assert len(solver.groups) == 1
+    assert solver.groups[0].cost.matrix is problems[0].cost.compiled.matrix
+    assert len(shared_solver.SharedSolver(apart(problems), *rest).groups) == 5
 
 
 def test_weights_that_drown_the_costs_are_warned_of():

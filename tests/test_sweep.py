@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import sparsetransport as st
-from sparsetransport import prover
+from sparsetransport import optimum
 
 
 def problem_of(seed, m=30, n=25, **options):
@@ -45,11 +45,11 @@ def test_a_plan_that_does_not_fit_does_no_harm(budgets):
         assert result.value <= st.solve_problem(problem, budget=budget).value * (1.0 + 1e-12)
 
 
-def test_the_plan_without_a_budget_is_solved_once(monkeypatch):
+def test_the_unbudgeted_optimum_is_solved_once(monkeypatch):
     """Proofs of all budgets need it, and the last plan is not it."""
     solved = []
-    get = prover._unbudgeted
-    monkeypatch.setattr(prover, "_unbudgeted", lambda *parts: solved.append(1) or get(*parts))
+    solver = optimum.OMPSolver
+    monkeypatch.setattr(optimum, "OMPSolver", lambda *args, **options: solved.append(1) or solver(*args, **options))
     for result in st.solve_sweep(problem_of(0, reg=1.0, kernels=st.RBF(0.5)), [5, 10, 15]):
         result.certify()
     assert len(solved) == 1

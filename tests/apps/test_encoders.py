@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sentences import letters
 
-from sparsetransport.apps import models
-from sparsetransport.apps.word_alignment import WordAligner
+from sparsetransport.apps.word_alignment import WordAligner, models
 from sparsetransport.apps.word_alignment.encoders import FunctionEncoder, Glove, Transformer, load_encoder
 from sparsetransport.apps.word_alignment.encoding_cache import CachedEncoder
 

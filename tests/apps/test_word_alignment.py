@@ -5,8 +5,8 @@ import pytest
 from sentences import PAIRS, gold, letters
 
 import sparsetransport as st
-from sparsetransport.apps import word_links
 from sparsetransport.apps.word_alignment import Settings, WordAligner, align_costs, cosines, word_costs
+from sparsetransport.apps.word_alignment import links as word_links
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from hypothesis import strategies as some
 from strategies import instances, seeds, tiny_budgets, whole_budgets
 
 import sparsetransport as st
-from sparsetransport import strategy_run as run
-from sparsetransport.budgets import as_matroid, limits_of, no_limits
+from sparsetransport.budgets import as_matroid, limits_of
 from sparsetransport.certify import bounds, certifier
-from sparsetransport.engine import newton, omp_solver
+from sparsetransport.engine.room import Constraint
+from sparsetransport.strategy import Links, Search, find
 
 
 def _slack(case, value):
@@ -246,7 +246,7 @@ def test_what_is_not_reached_has_the_right_slope():
 
 @pytest.mark.parametrize("reg", [1e-6, 1e-3, 0.1])
 def test_a_small_reg_proves_about_as_much_as_none(reg):
-    """The potentials of the plan alone prove nothing here; those of the plan without a budget do."""
+    """The potentials of the plan alone prove nothing here; those of the unbudgeted optimum do."""
     C = np.random.default_rng(0).random((40, 30))
     assert st.solve(C, budget=60, reg=reg).relative_gap < 0.03
 
@@ -255,13 +255,14 @@ def test_a_large_problem_with_few_links_is_not_solved_without_a_budget_until_cer
     monkeypatch.setattr(certifier, "_POINTS_UP_TO", 10)
     result = st.solve(np.random.default_rng(0).random((12, 9)), budget=4)
     assert result.lower_bound / result.value > 0.5
-    assert "full" not in vars(result._prove.args[0])
+    memo = result._backing.certifier.problem.memo
+    assert "optimum" not in memo
     cheap = result.lower_bound
     assert result.certify().lower_bound > cheap
-    assert "full" in vars(result._prove.args[0])
+    assert "optimum" in memo
 
 
-def test_a_matroid_of_the_users_own_is_bounded_by_the_plan_without_a_budget():
+def test_a_matroid_of_the_users_own_is_bounded_by_the_unbudgeted_optimum():
     """Of a matroid that only answers questions nothing is known but that it is a budget: the free optimum bounds it."""
     case = instance(1, 3, 4, "rbf", 0.1, (10.0, 10.0))
     result = case.solve(budget=Forest())
@@ -297,14 +298,13 @@ def test_nor_does_it_where_costs_are_negative(tol):
                 assert result.kkt <= tol
 
 
-def test_large_problems_have_true_bounds_too(monkeypatch):
-    """λ₂ = 0 on a problem for which the pool is used: the bound is not above the optimum."""
+def test_large_problems_have_true_bounds_too():
+    """λ₂ = 0 on a problem for which the candidate list is used: the bound is not above the optimum."""
     for seed in range(3):
         case = instance(seed, 30, 30, "imq-v2", 0.0, (5.0, 5.0))
         optimum = case.solve().value
-        with monkeypatch.context() as patch:
-            patch.setattr(omp_solver, "POOL_FROM", 0)
-            assert case.solve(budget=20).lower_bound <= optimum + 1e-12 * case.constant()
+        listed = case.solve(budget=20, effort=replace(st.DEFAULT, list_above=0))
+        assert listed.lower_bound <= optimum + 1e-12 * case.constant()
 
 
 def test_where_there_is_no_optimum_there_is_no_bound():
@@ -391,17 +391,16 @@ def test_the_cheap_bound_is_never_below_that_of_no_potentials(budget):
     assert -0.5 / 1e-3 * gains @ gains - 1e-9 <= result.lower_bound <= result.value
 
 
-def test_a_large_reg_needs_no_exact_plan_of_thousands_of_entries(monkeypatch):
+def test_a_large_reg_needs_no_exact_plan_of_thousands_of_entries():
     """Where no jump leads to it: a plan on the way has entries enough for a proof."""
-    monkeypatch.setattr(certifier, "_FULL_UP_TO", 50)
-    monkeypatch.setattr(newton, "POINTS_UP_TO", 0)
+    default, thorough = (replace(each, towards_links=50, newton_points=0) for each in (st.DEFAULT, st.THOROUGH))
     case = instance(0, 30, 25, "rbf", 50.0, (5.0, 5.0))
     assert case.solve().rows.size > 100
-    result = case.solve(budget=10)
+    result = case.solve(budget=10, effort=default)
     proof = result.certify()
     assert 0.0 < result.lower_bound == proof.lower_bound <= result.value
-    assert case.solve(budget=10, gap_tol=1e-9).value <= result.value
-    assert result._prove.args[0].full.rows.size == 50
+    assert case.solve(budget=10, gap_tol=1e-9, effort=thorough).value <= result.value
+    assert result._backing.certifier.full.rows.size == 50
 
 
 def test_a_large_problem_is_proved_nearly_as_tightly(monkeypatch):
@@ -449,13 +448,14 @@ def test_nothing_is_promised_for_groups_that_cross():
         st.guarantee(problem, "residual", budget=st.Laminar(st.PerColumn(1), st.PerRow(1)))
 
 
-def test_a_coarse_plan_without_a_budget_proves_less_than_an_exact_one():
+def test_a_coarse_unbudgeted_plan_proves_less_than_an_exact_one():
     """What its gradients leave to gain is taken off."""
     case = instance(2, 8, 7, "delta", 0.0, (5.0, 5.0))
     exact, coarse = case.solve(budget=3), case.solve(budget=3)
-    judge = coarse._prove.args[0]
-    judge.full = run.run(judge.problem, no_limits((8, 7)), [], 0.05, polish=False)
-    assert judge.problem.value(judge.full.rows, judge.full.cols, judge.full.mass) > exact.lower_bound + 1e-6
+    problem = coarse._backing.certifier.problem
+    full = find(Search(problem, Constraint(None, (8, 7)), st.BARE, given=Links([]), tol=0.05))
+    problem.memo["optimum"] = full
+    assert problem.value(full.rows, full.cols, full.mass) > exact.lower_bound + 1e-6
     assert coarse.lower_bound <= exact.lower_bound + 1e-12
 
 

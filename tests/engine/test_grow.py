@@ -1,4 +1,6 @@
-"""The compiled loop does what the general one does, whatever holds the geometry."""
+"""The compiled search does what the general one does, whatever holds the geometry."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -78,7 +80,7 @@ def test_dense_and_lazy_geometry_give_the_same_plan(kernel, budget, metric, poli
 
 def test_a_lazy_geometry_finds_room_for_all_columns_it_needs(monkeypatch):
     """A solve that touches more points on its way than there was room for at first ends with the dense plan."""
-    monkeypatch.setattr(omp_solver, "SPARE_COLUMNS", 1)
+    monkeypatch.setattr(omp_solver, "_SPARE_COLUMNS", 1)
     touched = 0
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -112,7 +114,12 @@ def test_an_entry_that_left_may_come_back_in_the_same_step(seed, kernel, budget)
     _assert_same_plans(instance(seed, *SHAPE, kernel, (0.1, 0.0, 1.0)[seed % 3], (5.0, 2.0)).problem(), budget)
 
 
-# --- the pool --------------------------------------------------------------------------------------------------------
+# --- the candidate list ----------------------------------------------------------------------------------------------
+
+
+def _listed(effort, above):
+    """The effort with a candidate list from so many pairs on."""
+    return replace(effort, list_above=above)
 
 
 def _points(dimension):
@@ -123,46 +130,42 @@ def _points(dimension):
 @pytest.mark.parametrize(
     ("dimension", "kernel"), [(2, "median"), (2, "imq"), (2, "imq-v2"), (2, "delta"), (8, "median")]
 )
-def test_the_pool_loses_next_to_nothing(dimension, kernel, monkeypatch):
-    """Adding from a pool of good pairs between scans ends within 0.1 % of one scan for each addition."""
+def test_the_list_loses_next_to_nothing(dimension, kernel):
+    """Adding from a list of good pairs between scans ends within 0.1 % of one scan for each addition."""
     problem = st.Problem.from_points(*_points(dimension), kernels=kernel, normalize_cost=True, unbalanced=10.0, reg=0.1)
-    monkeypatch.setattr(omp_solver, "POOL_FROM", 10**9)
-    scanned = st.solve_problem(problem, budget=500, polish=False)
-    monkeypatch.setattr(omp_solver, "POOL_FROM", 0)
-    pooled = st.solve_problem(problem, budget=500, polish=False)
-    assert pooled.value <= scanned.value + 1e-3 * abs(scanned.value)
+    scanned, listed = (st.solve_problem(problem, budget=500, effort=_listed(st.BARE, above)) for above in (10**9, 0))
+    assert listed.value <= scanned.value + 1e-3 * abs(scanned.value)
+    assert listed.path.pairs.tolist() != scanned.path.pairs.tolist()  # the list was in use
 
 
 @pytest.mark.parametrize("kernel", ["median", "imq-v2", "delta"])
 @pytest.mark.parametrize("size", [30, 100])
 @pytest.mark.parametrize("reg", [0.0, 0.1])
-@pytest.mark.parametrize("polish", [False, True])
-def test_the_pool_ends_at_the_optimum(kernel, size, reg, polish, monkeypatch):
-    """Without a budget the pool changes the way, not the end: no pair is left with a negative gradient."""
+@pytest.mark.parametrize("effort", [st.BARE, st.DEFAULT], ids=["bare", "default"])
+def test_the_list_ends_at_the_optimum(kernel, size, reg, effort):
+    """Without a budget the list changes the way, not the end: no pair is left with a negative gradient."""
     x, y = _points(2)
-    problem = st.Problem.from_points(x[:size], y[:size], kernels=kernel, normalize_cost=True, reg=reg)
-    monkeypatch.setattr(omp_solver, "POOL_FROM", 10**9)
-    scanned = st.solve_problem(problem, polish=polish)
-    monkeypatch.setattr(omp_solver, "POOL_FROM", 0)
-    pooled = st.solve_problem(problem, polish=polish)
-    assert pooled.status is st.Status.OPTIMAL
-    assert pooled.value == pytest.approx(scanned.value, rel=1e-8)
-    gradient = problem.cost.rows(0, size) - pooled.potential_a[:, None] - pooled.potential_b
-    gradient[pooled.rows, pooled.cols] = 0.0
+    problem, other = (
+        st.Problem.from_points(x[:size], y[:size], kernels=kernel, normalize_cost=True, reg=reg) for _ in range(2)
+    )
+    scanned = st.solve_problem(problem, effort=_listed(effort, 10**9))
+    listed = st.solve_problem(other, effort=_listed(effort, 0))
+    assert listed.status is st.Status.OPTIMAL
+    assert listed.value == pytest.approx(scanned.value, rel=1e-8)
+    gradient = problem.cost.rows(0, size) - listed.potential_a[:, None] - listed.potential_b
+    gradient[listed.rows, listed.cols] = 0.0
     assert gradient.min() >= -1e-11 * problem.scale
 
 
 @settings(max_examples=20)
 @given(instances((4, 4)), seeds)
-def test_the_pool_keeps_to_the_budget(case, seed):
-    """Feasible, and no pair of the pool is ever taken that has no capacity left."""
+def test_the_list_keeps_to_the_budget(case, seed):
+    """Feasible, and no pair of the list is ever taken that has no capacity left."""
     rng = np.random.default_rng(seed)
     capacity = rng.integers(0, 3, 4)
     if capacity.max() == 0:
         capacity[0] = 1
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(omp_solver, "POOL_FROM", 0)
-        result = case.solve(budget=st.PerRow(capacity) & st.Uniform(5))
+    result = case.solve(budget=st.PerRow(capacity) & st.Uniform(5), effort=_listed(st.DEFAULT, 0))
     assert result.rows.size <= 5
     assert (np.bincount(result.rows, minlength=4) <= capacity).all()
     assert len(set(support(result))) == result.rows.size

@@ -6,6 +6,7 @@ from cases import instance, support
 from scipy.optimize import linear_sum_assignment
 
 import sparsetransport as st
+from sparsetransport.budgets import as_matroid, limits_of
 from sparsetransport.engine import matching
 
 ONE = st.PerRow(1) & st.PerColumn(1)
@@ -43,6 +44,6 @@ def test_forbidden_pairs_are_in_no_matching():
 @pytest.mark.parametrize("budget", [3, st.PerRow(1), ONE & st.Uniform(2), ONE & st.Partition(np.zeros((3, 3), int), 2)])
 def test_other_budgets_are_none(budget):
     """Only where every matching is allowed, and nothing else."""
-    limits = st.matroids.limits_of(st.matroids.as_matroid(budget), (3, 3))
+    limits = limits_of(as_matroid(budget), (3, 3))
     assert not matching.is_one_to_one(limits)
     assert matching.is_one_to_one(ONE.limits((3, 3)))

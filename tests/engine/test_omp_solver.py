@@ -1,7 +1,8 @@
-"""What drives the compiled loop: room, pauses, callbacks, swaps and the reverse greedy."""
+"""What drives the compiled functions: room, pauses, callbacks, swaps and backward elimination."""
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,10 +10,11 @@ import pytest
 from cases import KERNELS, TINY_BUDGETS, instance, support
 
 import sparsetransport as st
-from sparsetransport import strategy_run as run
-from sparsetransport.budgets import no_limits
-from sparsetransport.engine import elimination, omp_solver
-from sparsetransport.engine.omp_solver import Engine
+from sparsetransport.budgets import pairs_of
+from sparsetransport.effort import Eliminate, Grow, Grown, Swap
+from sparsetransport.engine import elimination, omp_solver, shell
+from sparsetransport.engine.omp_solver import OMPSolver
+from sparsetransport.engine.room import Constraint
 
 EIGHT = [3, 8, st.PerColumn(1), st.PerRow(2), st.PerRow(1) & st.PerColumn(1)]
 
@@ -34,8 +36,8 @@ def test_pauses_change_nothing(monkeypatch):
     for budget in (None, 40, st.PerColumn(1)):
         whole = case.solve(budget=budget, polish=False)
         with monkeypatch.context() as patch:
-            patch.setattr(omp_solver, "CHUNK", 1.0)
-            patch.setattr(omp_solver, "STEPS", 3)
+            patch.setattr(shell, "OPERATIONS", 1.0)
+            patch.setattr(shell, "STEPS", 3)
             pieces = case.solve(budget=budget, polish=False)
         np.testing.assert_array_equal(whole.plan, pieces.plan)
         np.testing.assert_array_equal(whole.path.pairs, pieces.path.pairs)
@@ -126,49 +128,49 @@ def test_a_polished_plan_has_no_free_pair_that_helps(budget, kernel):
         assert gradient[free].min(initial=0.0) >= -1e-9
 
 
-# --- reverse greedy --------------------------------------------------------------------------------------------------
+# --- backward elimination --------------------------------------------------------------------------------------------
 
 
 def _whole(problem):
     """The plan without a budget."""
-    engine = Engine(problem, no_limits(problem.shape))
-    engine.grow()
-    return engine.outcome()
+    solver = OMPSolver(problem, Constraint(None, problem.shape), st.DEFAULT.tuning)
+    solver.grow()
+    return solver.outcome()
 
 
-def _reversed(problem, limits, full):
-    """The pairs that reverse greedy keeps of a plan, before anything is added to them."""
-    engine = Engine(problem, limits)
-    engine.reverse(full)
-    return engine.support()
+def _kept_of(problem, matroid, full):
+    """The pairs that backward elimination keeps of a plan, before anything is added to them."""
+    solver = OMPSolver(problem, Constraint(matroid, problem.shape), st.DEFAULT.tuning)
+    solver.eliminate_from(pairs_of(full.rows, full.cols), full.mass)
+    return solver.support()
 
 
 @pytest.mark.parametrize("budget", TINY_BUDGETS)
 @pytest.mark.parametrize("reg", [0.0, 0.1])
-def test_reverse_greedy_keeps_to_the_budget(budget, reg):
-    """Deleting from the plan without a budget what is missed least ends with an allowed part of it."""
+def test_backward_elimination_keeps_to_the_budget(budget, reg):
+    """Deleting from the unbudgeted optimum what is missed least ends with an allowed part of it."""
     for seed in range(5):
         case = instance(seed, 4, 4, "rbf", reg, (10.0, 10.0))
         problem, matroid = case.problem(), TINY_BUDGETS[budget].matroid
         matroid = st.Uniform(matroid) if isinstance(matroid, int) else matroid
         full = _whole(problem)
-        kept = _reversed(problem, matroid.limits(problem.shape), full)
+        kept = _kept_of(problem, matroid, full)
         assert TINY_BUDGETS[budget].allowed(kept)
         assert set(kept) <= set(zip(full.rows.tolist(), full.cols.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("reg", [0.0, 0.5])
-def test_reverse_greedy_comes_back_every_so_often(reg, monkeypatch):
+def test_backward_elimination_comes_back_every_so_often(reg, monkeypatch):
     """So that Ctrl-C is heard between two pieces of the work; the pieces do not change the result."""
     rng = np.random.default_rng(0)
     problem = st.Problem.from_matrices(rng.random((40, 40)), rng.random(40), rng.random(40), unbalanced=50.0, reg=reg)
-    full, limits = _whole(problem), st.PerRow(1).limits((40, 40))
-    whole = _reversed(problem, limits, full)
+    full, budget = _whole(problem), st.PerRow(1)
+    whole = _kept_of(problem, budget, full)
     calls = []
     shrink = elimination.shrink
     monkeypatch.setattr(elimination, "shrink", lambda *args: calls.append(1) or shrink(*args))
-    monkeypatch.setattr(omp_solver, "CHUNK", 1000.0)
-    assert _reversed(problem, limits, full) == whole
+    monkeypatch.setattr(omp_solver, "OPERATIONS", 1000.0)
+    assert _kept_of(problem, budget, full) == whole
     assert len(calls) > 20
     assert len(full.rows) - len(whole) > 20
 
@@ -187,20 +189,20 @@ def test_every_deletion_costs_what_it_says(reg):
         kept = list(zip(without.rows.tolist(), without.cols.tolist(), strict=True))
         if len(kept) < budget:
             continue
-        assert sorted(_reversed(problem, st.Uniform(budget).limits(problem.shape), full)) == sorted(kept)
+        assert sorted(_kept_of(problem, st.Uniform(budget), full)) == sorted(kept)
 
 
-def test_reverse_greedy_deletes_what_is_missed_least():
+def test_backward_elimination_deletes_what_is_missed_least():
     """With a diagonal Hessian the entries with the smallest x²H stay out."""
     C = np.full((3, 3), np.inf)
     np.fill_diagonal(C, [0.0, 0.5, 1.0])
     problem = st.Problem.from_matrices(C, np.ones(3), np.ones(3), unbalanced=1.0)
     full = _whole(problem)
-    assert sorted(_reversed(problem, st.Uniform(2).limits((3, 3)), full)) == [(0, 0), (1, 1)]
+    assert sorted(_kept_of(problem, st.Uniform(2), full)) == [(0, 0), (1, 1)]
 
 
 def test_the_path_leads_on_to_a_plan_from_the_other_end():
-    """Where reverse greedy wins, the path has the steps before it, and ends at its plan."""
+    """Where another start wins, the path has the steps before it, and ends at its plan."""
     won = 0
     for seed in range(10):
         case = instance(seed, 12, 12, "imq-v2", 0.1, (300.0, 300.0))
@@ -231,7 +233,7 @@ def test_the_path_of_a_warm_start_knows_what_a_jump_left_behind():
 @pytest.mark.parametrize("seed", [45, *range(12)])
 @pytest.mark.parametrize("inner", ["apgd", "active_set"])
 def test_a_gap_asked_for_of_any_inner_solver(seed, inner):
-    """What reverse greedy finds may be the same pairs with other masses."""
+    """What another start finds may be the same pairs with other masses."""
     C = np.random.default_rng(seed).random((2, 2))
     plain, asked = (st.solve(C, budget=3, reg=0.1, inner=inner, **gap) for gap in ({}, {"gap_tol": 1e-6}))
     assert asked.value <= plain.value + 1e-9
@@ -255,7 +257,7 @@ def test_numbers_that_overflow_do_not_break_the_budget():
 
 
 def test_a_gap_asked_for_brings_better_plans():
-    """``gap_tol`` polishes on and tries the reverse greedy: never worse than the default, somewhere better."""
+    """``gap_tol`` polishes on and tries other starts: never worse than the default, somewhere better."""
     better = 0
     for seed in range(3):
         case = instance(seed, 9, 9, "imq-v2", 0.1, (10.0, 10.0))
@@ -272,55 +274,62 @@ def test_beyond_the_budget_and_back(budget):
     """The objective falls or all stays as it was; the plan is within the budget, and the path leads to it."""
     jumps = 0
     for seed, kernel in product(range(4), KERNELS):
-        problem, limits = instance(seed, 12, 10, kernel, 0.0, (30.0, 30.0)).problem(), budget.limits((12, 10))
-        one = Engine(problem, limits)
+        problem, constraint = instance(seed, 12, 10, kernel, 0.0, (30.0, 30.0)).problem(), Constraint(budget, (12, 10))
+        one = OMPSolver(problem, constraint, st.DEFAULT.tuning)
         one.grow()
         before, steps = one.outcome(), len(one.record)
-        better = one.overshoot()
+        better = one.eliminate(128)
         after = one.outcome()
         jumps += better
         assert (problem.value(*after[:3]) < problem.value(*before[:3])) == better
         assert (len(one.record) > steps) == better
-        assert (one.work.left >= 0).all()
+        assert (one.room.left >= 0).all()
         path = after.record.path((), None)
         assert set(path.support_at(10**6)) == set(zip(after.rows.tolist(), after.cols.tolist(), strict=True))
-        assert path.entries.max() <= limits.most
+        assert path.entries.max() <= constraint.limits.most
         assert path.objective[-1] == pytest.approx(problem.value(*after[:3]), rel=1e-9)
     assert jumps > 0
 
 
-def test_tight_budgets_are_better_than_exchanges_alone(monkeypatch):
-    """On the same problems: with the way beyond the budget, and without it."""
-    monkeypatch.setattr(run, "_other_starts", lambda *_: [])
+def _one_start(*improvers):
+    """An effort that only grows from nothing, with these improvers."""
+    return replace(st.QUICK, starts=(Grown(),), improvers=(Grow(), *improvers))
+
+
+def test_tight_budgets_are_better_than_with_swaps_alone():
+    """On the same problems: with backward elimination, and without it."""
     ratios = []
     for seed in range(20):
         problem = st.Problem.from_matrices(np.random.default_rng(seed).random((25, 25)), unbalanced=10.0, reg=0.1)
-        here = st.solve_problem(problem, budget=25).value
-        with monkeypatch.context() as patch:
-            patch.setattr(Engine, "overshoot", lambda *_: False)
-            ratios.append(here / st.solve_problem(problem, budget=25).value)
+        here, without = (
+            st.solve_problem(problem, budget=25, effort=_one_start(Swap(passes=2.0), *more, Swap())).value
+            for more in ((Eliminate(),), ())
+        )
+        ratios.append(here / without)
     assert max(ratios) < 1.01
     assert np.mean(ratios) < 0.9
 
 
-def test_the_way_beyond_the_budget_is_judged_after_exchanges(monkeypatch):
+def test_backward_elimination_is_judged_after_swaps():
     """On the same problems: judged after two passes of them, and at once."""
-    ratios, judged_at_once = [], lambda engine, _allowed: overshoot(engine, 0.0)
-    overshoot = Engine.overshoot
+    ratios = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         points, masses = rng.normal(size=(2, 30, 2)), rng.random((2, 30)) + 0.1
         kernel = st.RBF() if seed % 2 else st.IMQ()
         problem = st.Problem.from_points(*points, *masses, kernels=kernel)
-        here = st.solve_problem(problem, budget=6).value
-        with monkeypatch.context() as patch:
-            patch.setattr(Engine, "overshoot", judged_at_once)
-            ratios.append(here / st.solve_problem(problem, budget=6).value)
+        here, at_once = (
+            st.solve_problem(
+                problem, budget=6, effort=_one_start(Swap(passes=2.0), Eliminate(passes=passes), Swap())
+            ).value
+            for passes in (2.0, 0.0)
+        )
+        ratios.append(here / at_once)
     assert np.mean(ratios) < 0.99
 
 
 def test_few_links_are_nearly_as_good_as_a_gap_asked_for_finds():
-    """Far below what the plan without a budget has: OMP alone is at two or three times the objective."""
+    """Far below what the unbudgeted optimum has: OMP alone is at two or three times the objective."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
         problem = st.Problem.from_points(rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0)

@@ -1,17 +1,18 @@
-"""Grafts: links of a forest for others, with delta kernels and no reg."""
+"""Local search on trees: links for others, with delta kernels and no reg."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from cases import clouds, least, no_cycle, odd, support
 
 import sparsetransport as st
-from sparsetransport import search
-from sparsetransport import strategy_run as run
-from sparsetransport.budgets import limits_of
-from sparsetransport.engine import capacity
+from sparsetransport.budgets import as_matroid
+from sparsetransport.effort import Perturb, TreeSearch
+from sparsetransport.engine.room import Constraint, fits
 from sparsetransport.forest import local_search, simplex, undo_log
 from sparsetransport.forest import trees as forest
-from sparsetransport.plan import Record
+from sparsetransport.optimum import as_outcome
 
 NOTHING = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
 GROUPS = np.arange(14 * 11).reshape(14, 11) % 7
@@ -27,21 +28,22 @@ BUDGETS = {
 }
 
 
-def limits(budget, shape=(14, 11)):
-    return limits_of(st.Uniform(budget) if isinstance(budget, int) else budget, shape)
+def room_of(budget, shape=(14, 11)):
+    return Constraint(as_matroid(budget), shape).room()
 
 
 def grown(problem, budget):
     """A forest that has not been improved yet."""
     plan = st.solve_problem(problem, budget=budget, polish=False)
-    trees = forest.bare(problem, limits(budget, problem.shape))
+    trees = forest.bare(problem, room_of(budget, problem.shape))
     forest.plant(trees, plan.rows, plan.cols, plan.mass)
     return trees
 
 
 def parts(problem, trees):
-    points = sum(problem.shape)
-    return trees, undo_log.new_patch(points), undo_log.new_patch(points), 1e-12, 1e-12
+    log, whole = (undo_log.new_log(sum(problem.shape)) for _ in range(2))
+    log.counts[undo_log.NEAR] = TreeSearch().near
+    return trees, log, whole, 1e-12, 1e-12
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
@@ -49,9 +51,7 @@ def parts(problem, trees):
 def test_a_plan_is_within_its_budget_and_its_masses_are_the_best(budget, seed):
     problem = clouds(seed)
     result = st.solve_problem(problem, budget=budget)
-    allowed = limits(budget)
-    used = capacity.used_capacity(result.rows, result.cols, allowed.labels, len(allowed.groups))
-    assert (used <= allowed.flat).all()
+    assert fits(room_of(budget), result.rows, result.cols)
     assert no_cycle(support(result))
     assert (result.mass > 0.0).all()
     assert result.kkt < 1e-12
@@ -94,83 +94,51 @@ def test_brute_force(seed):
     assert st.solve_problem(problem, budget=budget).value == pytest.approx(best, rel=1e-9)
 
 
-def test_what_a_link_is_worth():
-    """Cut a link of which no other one depends: the objective rises by what was said."""
-    problem = clouds(1)
-    trees = grown(problem, 14)
-    rows, cols, mass = forest.links(trees)
-    worth = trees.worth[trees.mass > 0.0]
-    value, exact = problem.value(rows, cols, mass), 0
-    for k in range(len(mass)):
-        rest = [pair for j, pair in enumerate(zip(rows.tolist(), cols.tolist(), strict=True)) if j != k]
-        left = st.solve_support(problem, rest)
-        assert left.value >= value + worth[k] * (1.0 - 1e-9)
-        if len(left.mass) == len(rest):
-            assert left.value == pytest.approx(value + worth[k], rel=1e-9)
-            exact += 1
-    assert exact > 5
-
-
-def test_what_a_new_link_would_be_worth():
-    problem = clouds(2)
-    trees = grown(problem, 6)
-    rows, cols, mass = forest.links(trees)
-    value, pairs, exact = problem.value(rows, cols, mass), list(zip(rows.tolist(), cols.tolist(), strict=True)), 0
-    for i in range(14):
-        for j in range(11):
-            pull = forest.wish(trees, i, 14 + j)
-            if pull <= 0.0 or trees.tree[i] == trees.tree[14 + j]:
-                continue
-            gain = forest.joined_worth(pull, trees.whole[i], trees.whole[14 + j])
-            more = st.solve_support(problem, [*pairs, (i, j)])
-            assert more.value >= value - gain * (1.0 + 1e-9)
-            if len(more.mass) == len(pairs) + 1:
-                assert more.value == pytest.approx(value - gain, rel=1e-9)
-                exact += 1
-    assert exact > 20
-
-
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-def test_shaking_never_makes_it_worse_and_keeps_the_books(budget):
+def test_a_perturbation_never_makes_it_worse_and_keeps_the_books(budget):
     problem = clouds(3)
     trees = grown(problem, budget)
-    state, effort = parts(problem, trees), np.zeros(1)
+    state, effort, limits = parts(problem, trees), np.zeros(1), Constraint(as_matroid(budget), (14, 11)).limits
     value = problem.value(*forest.links(trees))
     for draw in range(200):
-        local_search.shake(*state, np.array([draw * 7_919_317]), effort, np.inf)
+        local_search.perturb(*state, np.array([draw * 7_919_317]), 8, 1e8, effort, np.inf)
         now = problem.value(*forest.links(trees))
         assert now <= value * (1.0 + 1e-12)
         value = now
         rows, cols, _ = forest.links(trees)
-        used = capacity.used_capacity(rows, cols, trees.labels, trees.left.size - 26)
-        np.testing.assert_array_equal(trees.left, limits(budget).flat - used)
+        np.testing.assert_array_equal(trees.room.left, limits.flat - used(rows, cols, limits))
         assert trees.counts[0] == 25 - len(rows)
+
+
+def used(rows, cols, limits):
+    """How much of the capacities of the plan, its rows, columns and groups the pairs use."""
+    counts = [[len(rows)], np.bincount(rows, minlength=len(limits.rows)), np.bincount(cols, minlength=len(limits.cols))]
+    groups = limits.labels[:, rows, cols]
+    return np.concatenate([*counts, np.bincount(groups[groups >= 0], minlength=len(limits.groups))])
 
 
 def test_shrinking_cuts_what_is_least_worth():
     problem = clouds(4)
     full = simplex.optimum(problem, *NOTHING)
     for budget in (5, 12, st.PerRow(1), st.Partition(GROUPS, 1)):
-        trees = forest.bare(problem, limits(budget))
+        trees = forest.bare(problem, room_of(budget))
         forest.plant(trees, *full)
         least_worth = trees.worth[trees.mass > 0.0].argmin()
         local_search.shrink(trees)
-        assert (trees.left >= 0).all()
+        assert (trees.room.left >= 0).all()
         rows, cols, _ = forest.links(trees)
         if isinstance(budget, int):
             assert (full[0][least_worth], full[1][least_worth]) not in zip(rows, cols, strict=True)
 
 
 def test_pauses_change_nothing(monkeypatch):
-    problem = clouds(5, 30, 25)
-    at_once = st.solve_problem(problem, budget=st.PerRow(2))
-    monkeypatch.setattr(local_search, "_CHUNK", 1.0)
-    monkeypatch.setattr(run, "SHAKE_SHARE", 0.0)
-    monkeypatch.setattr(run, "SHAKE_FREE", 0.0)
-    paused = st.solve_problem(problem, budget=st.PerRow(2))
-    monkeypatch.setattr(local_search, "_CHUNK", 1e9)
-    assert support(paused) == support(st.solve_problem(problem, budget=st.PerRow(2)))
-    assert at_once.value <= paused.value
+    problem, short = clouds(5, 30, 25), replace(st.DEFAULT, finish=())
+    perturbed = st.solve_problem(problem, budget=st.PerRow(2))
+    monkeypatch.setattr(local_search, "_OPERATIONS", 1.0)
+    paused = st.solve_problem(problem, budget=st.PerRow(2), effort=short)
+    monkeypatch.setattr(local_search, "_OPERATIONS", 1e9)
+    assert support(paused) == support(st.solve_problem(problem, budget=st.PerRow(2), effort=short))
+    assert perturbed.value <= paused.value
 
 
 def test_a_callback_hears_of_better_plans_and_may_stop():
@@ -184,17 +152,17 @@ def test_a_callback_hears_of_better_plans_and_may_stop():
     assert whole.value <= stopped.value < steps[39].objective
 
 
-def test_a_start_is_kept(monkeypatch):
+def test_a_start_is_kept():
     """Of few links and of many, with and without masses, and one with a cycle."""
     problem = clouds(7)
     best = st.solve_problem(problem, budget=18, gap_tol=1e-9)
     cycle = [(0, 0), (0, 1), (1, 0), (1, 1)]
     for many in (500, 3):
-        monkeypatch.setattr(run, "GROWN_TO_FOREST", many)
+        effort = replace(st.DEFAULT, grown_tree_links=many)
         for start in (best, support(best), best.plan):
-            again = st.solve_problem(problem, budget=18, start=start)
+            again = st.solve_problem(clouds(7), budget=18, start=start, effort=effort)
             assert again.value <= best.value * (1.0 + 1e-9)
-        assert st.solve_problem(problem, budget=18, start=cycle).value < 1.2 * best.value
+        assert st.solve_problem(clouds(7), budget=18, start=cycle, effort=effort).value < 1.2 * best.value
 
 
 def test_a_matching_is_optimal_with_delta_kernels():
@@ -222,30 +190,32 @@ def test_longer_search_finds_little_more(budget):
 
 def test_a_gap_that_is_reached_ends_the_search(monkeypatch):
     problem, looks = clouds(9), []
-    monkeypatch.setattr(search, "_shaken", lambda *args, shaken=search._shaken: _count(shaken(*args), looks))
+    perturb = local_search.TreeSolver.perturb
+
+    def counted(solver, how, *rest):
+        looks.append(how)
+        perturb(solver, how, *rest)
+
+    monkeypatch.setattr(local_search.TreeSolver, "perturb", counted)
+    thorough = st.THOROUGH.tree_improvers[-1]
     result = st.solve_problem(problem, budget=22, gap_tol=0.5)
     assert result.status is st.Status.GAP_REACHED
-    assert not looks
+    assert thorough not in looks
     result = st.solve_problem(problem, budget=8, gap_tol=1e-12)
     assert result.status is st.Status.GAP_OPEN
-    assert len(looks) == 2 * search._SHAKE_LOOKS
-
-
-def _count(plans, looks):
-    for plan in plans:
-        looks.append(plan)
-        yield plan
+    assert looks.count(thorough) == 2 * thorough.looks
 
 
 def test_points_without_links():
-    """Nothing pays: the plan is empty, and there is nothing to shake."""
+    """Nothing pays: the plan is empty, and there is nothing to perturb."""
     problem = st.Problem.from_matrices(np.full((3, 3), 50.0), unbalanced=1.0)
     assert len(st.solve_problem(problem, budget=2).mass) == 0
-    plan = run.as_outcome(*NOTHING)._replace(record=Record())
-    still = local_search.Grafts(problem, limits(2, (3, 3)), plan, tol=1e-12)
+    plan = as_outcome(*NOTHING)
+    constraint = Constraint(st.Uniform(2), (3, 3))
+    still = local_search.TreeSolver(problem, constraint, plan, st.DEFAULT.tuning, tol=1e-12)
     still.begin(*NOTHING)
-    still.improve()
-    still.shake(1e6, -np.inf, np.random.default_rng(0))
+    still.improve(TreeSearch())
+    still.perturb(Perturb(), 1e6, -np.inf, np.random.default_rng(0))
     assert still.outcome() is plan
 
 
@@ -260,13 +230,14 @@ def test_an_objective_far_above_that_of_the_empty_plan_ends(seed):
     assert result.value <= plain.value
 
 
-def test_forbidden_pairs_of_a_long_start_are_left_out(monkeypatch):
-    monkeypatch.setattr(run, "GROWN_TO_FOREST", 5)
+def test_forbidden_pairs_of_a_long_start_are_left_out():
     rng = np.random.default_rng(0)
     C = rng.random((20, 20))
     C[rng.random((20, 20)) < 0.4] = np.inf
     start = [(int(i), int(j)) for i, j in zip(*divmod(rng.permutation(400)[:60], 20), strict=True)]
-    plain, begun = (st.solve(C, budget=24, start=first) for first in (None, start))
+    plain, begun = (
+        st.solve(C, budget=24, start=first, effort=replace(st.DEFAULT, grown_tree_links=5)) for first in (None, start)
+    )
     assert np.isfinite(C[begun.rows, begun.cols]).all()
     assert begun.value < 1.2 * plain.value
 

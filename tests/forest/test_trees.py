@@ -1,135 +1,71 @@
-"""Pivots on a forest: the optimum without a budget for delta kernels, and what is made of it."""
+"""Links without a cycle: their best masses, what each is worth, and what a new one would be."""
 
 import numpy as np
-import oracles
 import pytest
-from cases import clouds, no_cycle, odd, support
+from cases import clouds, no_cycle
 
 import sparsetransport as st
-from sparsetransport import strategy_run as run
-from sparsetransport.certify import certifier
-from sparsetransport.forest import simplex, trees
-
-NOTHING = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+from sparsetransport.engine.room import Constraint
+from sparsetransport.forest import trees as forest
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_clarabel(seed):
-    """An interior point finds nothing better; links have no cycle, and no pair has a negative gradient."""
-    problem = odd(seed)
-    rows, cols, mass = simplex.optimum(problem, *NOTHING)
-    assert (mass > 0.0).all()
-    assert no_cycle(list(zip(rows.tolist(), cols.tolist(), strict=True)))
-    m, n = problem.shape
-    C = problem.cost.rows(0, m)
-    parts = np.where(np.isfinite(C), C, 1e4), problem.a, problem.b, np.eye(m), np.eye(n), problem.unbalanced, 0.0
-    hessian, slope, constant = oracles.quadratic(*parts)
-    value = problem.value(rows, cols, mass)
-    assert value == pytest.approx(constant + oracles.clarabel(hessian, slope), rel=1e-6, abs=1e-6)
-    fields = problem.fields(rows, cols, mass)
-    assert np.abs(problem.gradient(fields, rows, cols)).max(initial=0.0) <= 1e-12 * problem.scale
-    assert problem.gradient_rows(fields, 0, m).min() >= -1e-12 * problem.scale
+def grown(problem, budget):
+    """A forest with the links of a plan."""
+    plan = st.solve_problem(problem, budget=budget, polish=False)
+    trees = forest.bare(problem, Constraint(st.Uniform(budget), problem.shape).room())
+    forest.plant(trees, plan.rows, plan.cols, plan.mass)
+    return trees
 
 
-@pytest.fixture
-def short(monkeypatch):
-    """Grow to a few entries only, and pivot from there."""
-    monkeypatch.setattr(run, "GROWN_TO_FOREST", 3)
+@pytest.mark.parametrize("seed", range(6))
+def test_masses_are_the_best_on_any_links(seed):
+    """Those that would be negative are cut, those that close a cycle are left out."""
+    problem, rng = clouds(seed), np.random.default_rng(seed)
+    rows, cols = np.divmod(rng.choice(14 * 11, 20, replace=False), 11)
+    trees = forest.bare(problem, Constraint(None, problem.shape).room())
+    forest.plant(trees, rows, cols, np.full(20, 0.1))
+    found = forest.links(trees)
+    pairs = list(zip(*(each.tolist() for each in found[:2]), strict=True))
+    assert set(pairs) <= set(zip(rows.tolist(), cols.tolist(), strict=True))
+    assert no_cycle(pairs)
+    best = st.solve_support(problem, pairs)
+    assert problem.value(*found) == pytest.approx(best.value, rel=1e-12)
+    assert len(best.mass) == len(pairs)
+    fields = problem.fields(*found)
+    np.testing.assert_allclose(-np.concatenate(fields), trees.potential, atol=1e-12 * problem.scale)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_pivots_end_where_growing_would(seed, monkeypatch):
-    problem = odd(seed)
-    grown = st.solve_problem(problem)
-    monkeypatch.setattr(run, "GROWN_TO_FOREST", 3)
-    jumped = st.solve_problem(problem)
-    assert jumped.value == pytest.approx(grown.value, rel=1e-12)
-    assert jumped.status is grown.status
-    assert jumped.kkt < 1e-12
-    assert abs(jumped.relative_gap) < 1e-9
+def test_what_a_link_is_worth():
+    """Cut a link of which no other one depends: the objective rises by what was said."""
+    problem = clouds(1)
+    trees = grown(problem, 14)
+    rows, cols, mass = forest.links(trees)
+    worth = trees.worth[trees.mass > 0.0]
+    value, exact = problem.value(rows, cols, mass), 0
+    for k in range(len(mass)):
+        rest = [pair for j, pair in enumerate(zip(rows.tolist(), cols.tolist(), strict=True)) if j != k]
+        left = st.solve_support(problem, rest)
+        assert left.value >= value + worth[k] * (1.0 - 1e-9)
+        if len(left.mass) == len(rest):
+            assert left.value == pytest.approx(value + worth[k], rel=1e-9)
+            exact += 1
+    assert exact > 5
 
 
-def test_any_plan_without_cycles_is_a_start():
-    problem = clouds(0)
-    best = simplex.optimum(problem, *NOTHING)
-    again = simplex.optimum(problem, *best)
-    far = simplex.optimum(problem, np.arange(11), np.arange(11), np.full(11, 50.0))
-    for rows, cols, mass in (again, far):
-        plan, expected = np.zeros(problem.shape), np.zeros(problem.shape)
-        plan[rows, cols], expected[best[0], best[1]] = mass, best[2]
-        np.testing.assert_allclose(plan, expected, atol=1e-12)
-
-
-def test_the_path_leads_there(short):
-    """The way up to the jump is kept, smaller plans can be had from it, and it ends at the result."""
-    result = st.solve_problem(clouds(1))
-    assert result.path.entries[:3].tolist() == [1, 2, 3]
-    assert result.path.plan_at(2).rows.size == 2
-    assert set(result.path.support_at(result.rows.size)) == set(support(result))
-    assert result.path.objective[-1] == pytest.approx(result.value)
-
-
-def test_a_callback_may_stop_before_the_jump(short):
-    result = st.solve_problem(clouds(1), callback=lambda step: step.entries == 2)
-    assert result.rows.size == 2
-    assert result.status is st.Status.STOPPED
-
-
-def test_pauses_change_nothing(monkeypatch):
-    """Between two of them Ctrl-C is heard."""
-    problem = clouds(2, 40, 30)
-    at_once = simplex.optimum(problem, *NOTHING)
-    monkeypatch.setattr(simplex, "_CHUNK", 1.0)
-    for mine, theirs in zip(simplex.optimum(problem, *NOTHING), at_once, strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-
-
-def test_where_pivots_find_no_end_growing_goes_on(short, monkeypatch):
-    problem = clouds(3)
-    expected = st.solve_problem(problem)
-    monkeypatch.setattr(simplex, "_CHUNK", 1.0)
-    monkeypatch.setattr(simplex, "_PIVOTS", 0)
-    assert simplex.optimum(problem, *NOTHING) is None
-    result = st.solve_problem(problem)
-    assert support(result) == support(expected)
-    assert abs(result.relative_gap) < 1e-9
-
-
-@pytest.mark.parametrize("polish", [True, False])
-@pytest.mark.parametrize("seed", range(4))
-def test_a_start_is_not_thrown_away_for_the_optimum(seed, polish, short):
-    problem = clouds(seed)
-    best = st.solve_problem(problem, budget=23, gap_tol=1e-9)
-    assert st.solve_problem(problem, budget=23, start=best, polish=polish).value <= best.value * (1.0 + 1e-12)
-
-
-def test_a_cycle_that_rounding_let_in_is_left_out():
-    problem = clouds(0)
-    best = simplex.optimum(problem, *NOTHING)
-    rows, cols = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    for mine, theirs in zip(simplex.optimum(problem, rows, cols, np.full(4, 0.01)), best, strict=True):
-        assert sorted(mine) == pytest.approx(sorted(theirs))
-
-
-def test_a_long_start_is_not_needed(short):
-    problem = clouds(0)
-    best = st.solve_problem(problem)
-    assert st.solve_problem(problem, start=best).value == pytest.approx(best.value, rel=1e-12)
-
-
-def test_shares_are_the_problem_that_they_stand_for():
-    """Masses times a share, weights divided by it: as dense matrices would have it."""
-    problem, rng = clouds(4), np.random.default_rng(0)
-    shares = rng.uniform(0.2, 1.0, 14), rng.uniform(0.2, 1.0, 11)
-    rows, cols, mass = simplex.optimum(problem, *NOTHING, shares)
-    other = certifier._shared_out(problem, *shares)
-    assert other.value(rows, cols, mass) == pytest.approx(st.solve_problem(other).value, rel=1e-10)
-
-
-def test_it_fits_delta_kernels_without_reg_alone():
-    C = np.ones((3, 3))
-    assert trees.fits(st.Problem.from_matrices(C))
-    assert not trees.fits(st.Problem.from_matrices(C, reg=0.1))
-    assert not trees.fits(st.Problem.from_matrices(C, kernels=(np.eye(3) + 0.5, st.Delta())))
-    X = np.random.default_rng(0).normal(size=(3, 2))
-    assert trees.fits(st.Problem.from_points(X, X, kernels="delta", lazy=True))
+def test_what_a_new_link_would_be_worth():
+    problem = clouds(2)
+    trees = grown(problem, 6)
+    rows, cols, mass = forest.links(trees)
+    value, pairs, exact = problem.value(rows, cols, mass), list(zip(rows.tolist(), cols.tolist(), strict=True)), 0
+    for i in range(14):
+        for j in range(11):
+            pull = forest.wish(trees, i, 14 + j)
+            if pull <= 0.0 or trees.tree[i] == trees.tree[14 + j]:
+                continue
+            gain = forest.joined_worth(pull, trees.whole[i], trees.whole[14 + j])
+            more = st.solve_support(problem, [*pairs, (i, j)])
+            assert more.value >= value - gain * (1.0 + 1e-9)
+            if len(more.mass) == len(pairs) + 1:
+                assert more.value == pytest.approx(value - gain, rel=1e-9)
+                exact += 1
+    assert exact > 20

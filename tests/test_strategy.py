@@ -1,0 +1,355 @@
+"""Starts and improvers: who carries them out, that more of them are never worse, and that scenarios go the same way."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from cases import KERNELS, clouds, instance, odd, support
+
+import sparsetransport as st
+from sparsetransport import effort, strategy
+from sparsetransport.certify.certifier import Certifier
+from sparsetransport.effort import Eliminate, Found, Grow, Grown, Matching, Optimum, Perturb, Random, Repeat, Swap
+from sparsetransport.engine.omp_solver import OMPSolver
+from sparsetransport.engine.room import Constraint
+from sparsetransport.strategy import GapTest, Links, Search, begin, find, improve
+
+BUDGETS = {"few": 6, "row": st.PerRow(1), "column": st.PerColumn(2), "matching": st.PerRow(1) & st.PerColumn(1)}
+STARTS = [
+    Grown,
+    Matching,
+    effort.Mean,
+    effort.Unregularised,
+    Found,
+    effort.DualWish,
+    effort.Regularised,
+    Optimum,
+    Random,
+]
+IMPROVERS = [Grow, Swap, Eliminate, Repeat]
+ON_TREES = [effort.TreeSearch, Perturb]
+
+
+def search_of(problem, budget=6, how=st.DEFAULT, **options):
+    constraint = Constraint(st.Uniform(budget) if isinstance(budget, int) else budget, problem.shape)
+    return Search(problem, constraint, how, given=Links([]), **options)
+
+
+def value_of(problem, plan):
+    return problem.value(plan.rows, plan.cols, plan.mass)
+
+
+# --- dispatch --------------------------------------------------------------------------------------------------------
+
+
+def test_every_start_and_improver_is_known():
+    """All dataclasses of `effort` are carried out by somebody, and no function waits for what is not there."""
+    assert set(begin.registry) - {object} == set(STARTS)
+    assert set(improve.registry) - {object} == set(IMPROVERS)
+    parts = {each for each in vars(effort).values() if isinstance(each, type) and hasattr(each, "__dataclass_fields__")}
+    assert parts == {*STARTS, *IMPROVERS, *ON_TREES, st.Effort}
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Neither a start nor an improver."""
+
+
+@pytest.mark.parametrize("thing", [Unknown(), Grow(), "grown", None, Grown], ids=repr)
+def test_an_unknown_start_is_an_error(thing):
+    problem = instance(0).problem()
+    with pytest.raises(TypeError, match="is no start"):
+        st.solve_problem(problem, budget=3, effort=replace(st.QUICK, starts=(thing,)))
+    with pytest.raises(TypeError, match="is no start"):
+        st.solve_problem(clouds(0), budget=6, effort=replace(st.DEFAULT, tree_starts=(thing,)))
+
+
+@pytest.mark.parametrize("thing", [Unknown(), Grown(), "grow", None, Grow], ids=repr)
+def test_an_unknown_improver_is_an_error(thing):
+    problem, own = instance(0).problem(), replace(st.QUICK, improvers=(Grow(), thing))
+    for solve in (
+        lambda: st.solve_problem(problem, budget=3, effort=own),
+        lambda: st.solve_shared([problem], 3, effort=own),
+        lambda: st.solve_problem(problem, budget=3, effort=replace(own, improvers=(Grow(), Repeat((thing,))))),
+    ):
+        with pytest.raises(TypeError, match="is no improver"):
+            solve()
+
+
+@pytest.mark.parametrize("thing", [Unknown(), Grown(), Swap(), "search"], ids=repr)
+@pytest.mark.parametrize("place", ["tree_improvers", "finish"])
+def test_an_unknown_improver_on_trees_is_an_error(place, thing):
+    with pytest.raises(TypeError, match="is no improver"):
+        st.solve_problem(clouds(0), budget=6, effort=replace(st.DEFAULT, **{place: (thing,)}))
+
+
+@pytest.mark.parametrize("thing", [effort.TreeSearch(), Perturb()], ids=repr)
+def test_improvers_on_trees_are_for_trees_alone(thing):
+    with pytest.raises(TypeError, match="is no improver for these kernels"):
+        instance(0).solve(budget=3, effort=replace(st.QUICK, improvers=(Grow(), thing)))
+
+
+def test_an_effort_without_a_start_is_an_error():
+    for how in (replace(st.QUICK, starts=()), replace(st.QUICK, starts=(effort.Mean(),))):
+        with pytest.raises((AssertionError, ValueError), match="an effort must begin with"):
+            instance(0).solve(budget=3, effort=how)
+
+
+# --- starts ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "yes", "no"),
+    [
+        (Matching(), search_of(instance(0).problem(), BUDGETS["matching"]), search_of(instance(0).problem(), 3)),
+        (
+            Matching(pairs=15),
+            search_of(instance(0, 3, 4).problem(), BUDGETS["matching"]),
+            search_of(instance(0, 4, 4).problem(), BUDGETS["matching"]),
+        ),
+        (
+            effort.Unregularised(),
+            search_of(instance(0, kernel="delta", reg=0.1).problem(), 3),
+            search_of(instance(0, kernel="rbf", reg=0.1).problem(), 3),
+        ),
+        (
+            effort.DualWish(),
+            search_of(instance(0, reg=0.1).problem(), 3),
+            search_of(instance(0, reg=0.0).problem(), 3),
+        ),
+        (
+            effort.Regularised(),
+            search_of(instance(0, reg=0.0).problem(), 3),
+            search_of(instance(0, reg=0.1).problem(), 3),
+        ),
+        (Optimum(), search_of(instance(0).problem(), 3), search_of(instance(0).problem(), 3, replace(st.DEFAULT))),
+        (Random(count=2), search_of(instance(0).problem(), 3), None),
+    ],
+    ids=lambda value: repr(value) if not isinstance(value, Search | None) else "",
+)
+def test_a_start_begins_where_it_applies(start, yes, no):
+    best = find(search_of(yes.problem, 3, st.BARE))
+    begun = list(begin(start, yes, best))
+    assert begun
+    for solver in begun:
+        assert isinstance(solver, OMPSolver)
+        assert (solver.room.left >= 0).all()
+    if isinstance(start, Optimum):
+        assert not list(begin(Optimum(links=1), no, best))
+    elif no is not None:
+        assert not list(begin(start, no, best))
+
+
+@pytest.mark.parametrize("eliminate", [False, True])
+def test_what_the_budget_leaves_of_the_optimum_is_part_of_it(eliminate):
+    search = search_of(instance(3, 8, 7, "rbf", 0.1, (10.0, 10.0)).problem(), 6)
+    (solver,) = begin(Optimum(eliminate=eliminate), search, find(search_of(search.problem, 6, st.BARE)))
+    full = search.problem.memo["optimum"]
+    inside = set(zip(full.rows.tolist(), full.cols.tolist(), strict=True))
+    assert 0 < solver.size <= 6 < len(inside)
+    assert set(solver.support()) <= inside
+
+
+def test_random_starts_are_the_same_every_time_and_of_the_size_asked_for():
+    problem = instance(0, 9, 8).problem()
+    first, again = (
+        [sorted(one.support()) for one in begin(Random(count=5, share=0.1), search_of(problem, 72), None)]
+        for _ in range(2)
+    )
+    assert first == again
+    assert len(first) == 5
+    assert len({tuple(one) for one in first}) == 5
+    assert max(map(len, first)) <= 8
+    assert len(list(begin(Random(count=5, looks=2 * 72), search_of(problem, 6), None))) == 2
+    assert len(list(begin(Random(count=5, operations=0.0), search_of(problem, 6), None))) == 1
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_one_more_start_is_never_worse(kernel, budget):
+    for seed in range(3):
+        case = instance(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
+        fewer = replace(st.QUICK, starts=(Grown(),))
+        plain = case.solve(budget=budget, effort=fewer)
+        for start in (
+            Matching(),
+            effort.Unregularised(),
+            effort.DualWish(),
+            effort.Regularised(),
+            Optimum(),
+            Random(4),
+        ):
+            more = case.solve(budget=budget, effort=replace(fewer, starts=(Grown(), start)))
+            assert more.value <= plain.value * (1.0 + 1e-12)
+            np.testing.assert_array_equal(more.path.pairs[: len(plain.path)], plain.path.pairs)
+            assert set(support(more)) <= set(more.path.support_at(10**6))
+
+
+# --- improvers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "improver", [Swap(), Swap(passes=1.0), Eliminate(), Eliminate(passes=0.0), Repeat((Swap(),))], ids=repr
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_an_improver_is_never_worse_than_none(improver, kernel):
+    for seed in range(3):
+        search = search_of(instance(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0)).problem(), 6)
+        solver = search.omp()
+        solver.grow()
+        before = solver.gain
+        improve(improver, solver, solver.effort[0])
+        assert solver.gain >= before * (1.0 - 1e-12)
+        assert solver.size <= 6
+
+
+def test_operations_of_improvers_follow_those_of_growing():
+    """``share`` of them, and ``free`` on top: with neither there is at most one short look."""
+    case = instance(0, 30, 25, "rbf", 0.05, (10.0, 10.0))
+
+    def spent(swap):
+        search = search_of(case.problem(), 25)
+        solver = search.omp()
+        solver.grow()
+        built = solver.effort[0]
+        improve(swap, solver, built)
+        return (solver.effort[0] - built) / built
+
+    shares = [spent(Swap(share=share, free=0.0)) for share in (0.0, 1.0, np.inf)]
+    assert shares[0] <= shares[1] < shares[2]
+    assert shares[1] < 3.0
+
+
+def test_improvers_are_repeated_for_as_long_as_they_help(monkeypatch):
+    gains = []
+
+    class Fake:
+        stopped, effort = False, np.zeros(1)
+        steps = iter([1.0, 2.0, 3.0, 3.0, 9.0])
+        gain = 0.0
+
+        def grow(self):
+            self.gain = next(self.steps)
+            gains.append(self.gain)
+
+    improve(Repeat((Grow(),)), Fake(), 1.0)
+    assert gains == [1.0, 2.0, 3.0, 3.0]
+
+
+# --- more is never worse ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("reg", [0.0, 0.05])
+def test_thorough_is_never_worse_than_default(kernel, budget, reg):
+    """Nor is default than growing alone."""
+    for seed in range(3):
+        case = instance(seed, 9, 8, kernel, reg, (10.0, 10.0), forbidden=0.2 * (seed == 2))
+        bare, default, thorough = (
+            case.solve(budget=budget, effort=how).value for how in (st.BARE, "default", "thorough")
+        )
+        assert thorough <= default * (1.0 + 1e-12) <= bare * (1.0 + 2e-12)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_thorough_is_never_worse_than_default_where_ties_abound(seed):
+    problem = odd(seed)
+    m, n = problem.shape
+    for budget in (1 + seed % (m * n), st.PerRow(1)):
+        default, thorough = (st.solve_problem(problem, budget=budget, effort=how) for how in ("default", "thorough"))
+        assert thorough.value <= default.value + 1e-12 * abs(default.value)
+
+
+def test_thorough_is_what_a_gap_that_is_out_of_reach_finds():
+    for kernel in KERNELS:
+        case = instance(1, 9, 8, kernel, 0.05, (10.0, 10.0))
+        asked, thorough = case.solve(budget=5, gap_tol=1e-13), case.solve(budget=5, effort="thorough")
+        assert asked.value == pytest.approx(thorough.value, rel=1e-12)
+
+
+@pytest.mark.parametrize("method", ["greedy", "stochastic", "residual", "residual-greedy"])
+def test_the_plan_of_a_rule_is_improved_the_more_the_longer(method):
+    for seed in range(3):
+        case = instance(seed, 9, 8, "rbf", 0.05, (10.0, 10.0))
+        values = [
+            case.solve(budget=6, method=method, rng=seed, effort=how).value
+            for how in (st.BARE, "quick", "default", "thorough")
+        ]
+        assert all(after <= before + 1e-12 for before, after in pairwise(values))
+
+
+def test_the_gap_is_tested_cheaply_first_and_tightly_once(monkeypatch):
+    problem, looks = instance(1, 8, 8, "imq-v2", 0.1, (10.0, 10.0)).problem(), []
+    search = search_of(problem, 6, gap_tol=1e-12)
+    original = Certifier.__call__
+    monkeypatch.setattr(Certifier, "__call__", lambda *args: looks.append(args[-1]) or original(*args))
+    plan = find(search_of(problem, 6, st.BARE))
+    assert [search.is_enough(plan) for _ in range(3)] == [False] * 3
+    assert looks == [False, True]
+    assert GapTest(search.certifier, 0.99)(plan)
+    assert looks == [False, True, False]
+
+
+def test_a_search_ends_where_the_gap_is_reached(monkeypatch):
+    begun = []
+    original = strategy.begin
+    monkeypatch.setattr(strategy, "begin", lambda start, *rest: begun.append(type(start)) or original(start, *rest))
+    case = instance(1, 8, 8, "rbf", 0.5, (10.0, 10.0))
+    result = case.solve(budget=20, gap_tol=0.5)
+    assert result.status in (st.Status.GAP_REACHED, st.Status.OPTIMAL)
+    assert Random not in begun
+    begun.clear()
+    case.solve(budget=4, gap_tol=1e-13)
+    assert Random in begun
+
+
+# --- scenarios -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_one_scenario_is_one_problem(kernel, budget, seed):
+    """Not worse at all, and better by rounding alone or by the swaps that it has in addition."""
+    case = instance(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
+    alone, shared = st.solve_problem(case.problem(), budget=budget), st.solve_shared([case.problem()], budget)
+    assert shared.value <= alone.value * (1.0 + 1e-9)
+    assert shared.value == pytest.approx(alone.value, rel=0.02)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("seed", range(4))
+def test_equal_scenarios_are_one_problem(kernel, seed):
+    case = instance(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
+    one = st.solve_shared([case.problem()], 6)
+    many = st.solve_shared([case.problem()] * 3, 6, weights=[0.2, 0.5, 0.3])
+    assert many.value == pytest.approx(one.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("seed", range(3))
+def test_more_effort_for_scenarios_is_never_worse(budget, seed):
+    """Bare, quick, default, thorough."""
+    rng = np.random.default_rng(seed)
+    first = instance(seed, 9, 8, "rbf" if seed % 2 else "delta", 0.05, (10.0, 10.0)).problem()
+    problems = [replace(first, b=rng.random(8)) for _ in range(3)]
+    values = [st.solve_shared(problems, budget, effort=how).value for how in (st.BARE, "quick", "default", "thorough")]
+    for before, after in pairwise(values):
+        assert after <= before * (1.0 + 1e-12)
+
+
+def test_scenarios_begin_with_the_plan_of_their_mean_too(monkeypatch):
+    """If that does not take too long."""
+    rng = np.random.default_rng(0)
+    first = instance(0, 9, 8, "rbf", 0.05, (10.0, 10.0)).problem()
+    problems = [replace(first, b=rng.random(8)) for _ in range(3)]
+    solved = []
+    original = strategy.find
+    monkeypatch.setattr(strategy, "find", lambda search: solved.append(search.problem.b) or original(search))
+    st.solve_shared(problems, 6)
+    np.testing.assert_allclose(solved, [np.mean([one.b for one in problems], axis=0)])
+    solved.clear()
+    st.solve_shared(problems, 6, effort=replace(st.DEFAULT, starts=(Grown(), effort.Mean(operations=10.0))))
+    assert not solved
