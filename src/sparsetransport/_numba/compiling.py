@@ -15,11 +15,12 @@ from typing import Any, TypeVar, cast
 
 import numba
 import numba.extending
-from numba.core import event
+from numba.core import caching, event
 
 _PAUSE = 1.0  # seconds between kernels of one call, at most
 _F = TypeVar("_F", bound=Callable[..., Any])
-_FILES = sorted((path.stat().st_mtime_ns, path.stat().st_size) for path in Path(__file__).parent.rglob("*.py"))
+_ROOT = Path(__file__).parents[1]
+_FILES = sorted((path.stat().st_mtime_ns, path.stat().st_size) for path in _ROOT.rglob("*.py"))
 _STAMP = zlib.crc32(repr(_FILES).encode())
 _OPTIONS: dict[str, Any] = {
     "cache": True,
@@ -55,6 +56,15 @@ def _is_ours(happened: Any) -> bool:
 
 
 event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
+_stamp_of_file: Any = caching._SourceFileBackedLocatorMixin.get_source_stamp
+
+
+def _stamp(locator: Any) -> Any:
+    """What compiled code on disk is valid for: all files of the package, since it is made of parts of other files."""
+    return _STAMP if Path(locator._py_file).is_relative_to(_ROOT) else _stamp_of_file(locator)
+
+
+caching._SourceFileBackedLocatorMixin.get_source_stamp = _stamp  # type: ignore[method-assign]
 
 
 def compiled(function: _F) -> _F:
@@ -64,11 +74,7 @@ def compiled(function: _F) -> _F:
     arrived meanwhile is handled while Numba makes Python objects of arrays and named tuples, and Numba looks for the
     exception only after a single array: with several, Ctrl-C would end in a SystemError, or crash.
     """
-    dispatcher = numba.njit(**_OPTIONS)(function)
-    if hasattr(dispatcher, "_cache"):  # not so with NUMBA_DISABLE_JIT
-        # Numba looks at the file that a kernel is in, and a kernel is made of parts of other files as well.
-        dispatcher._cache._cache_file._source_stamp = _STAMP
-    return cast(_F, dispatcher)
+    return cast(_F, numba.njit(**_OPTIONS)(function))
 
 
 def part(function: _F) -> _F:
