@@ -7,7 +7,7 @@ from .budgets import Intersection, Laminar, Matroid, Partition, PerColumn, PerRo
 from .certify.bounds import guarantee
 from .fewest import Fewest, solve_fewest
 from .geometry.costs import cost_matrix
-from .geometry.kernels import IMQ, RBF, Delta, IMQv2
+from .geometry.kernels import IMQ, RBF, Delta, IMQv2, Laplace
 from .inner.solvers import APGD, ActiveSet, UnboundedError
 from .plan import Outcome, Step
 from .problem import Problem, Quadratic
@@ -35,6 +35,7 @@ __all__ = [
     "IMQv2",
     "Intersection",
     "Laminar",
+    "Laplace",
     "Matroid",
     "Outcome",
     "Partition",
