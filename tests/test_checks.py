@@ -242,8 +242,8 @@ CHOICES = {
     ),
     "kernel": (
         ValueError,
-        r"kernels\[0\].*'rbf'.*'imq'.*'imq-v2'.*'delta'.*'laplace'",
-        lambda: st.solve_sample(np.eye(2), np.eye(2), kernels="laplace"),
+        r"kernels\[0\].*'rbf'.*'imq'.*'imq-v2'.*'laplace'.*'delta'.*'gauss'",
+        lambda: st.solve_sample(np.eye(2), np.eye(2), kernels="gauss"),
     ),
     "metric": (ValueError, r"metric.*'cosine'.*'l1'", lambda: st.cost_matrix(np.eye(2), np.eye(2), "l1")),
     "guarantee": (ValueError, r"method.*'omp'.*'magic'", lambda: st.guarantee(st.Problem.from_matrices(C), "magic")),

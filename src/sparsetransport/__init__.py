@@ -8,7 +8,7 @@ from .certify.bounds import guarantee
 from .effort import BARE, DEFAULT, QUICK, THOROUGH, Effort
 from .fewest import Fewest, solve_fewest
 from .geometry.costs import cost_matrix
-from .geometry.kernels import IMQ, RBF, Delta, IMQv2
+from .geometry.kernels import IMQ, RBF, Delta, IMQv2, Laplace
 from .inner.solvers import APGD, ActiveSet, UnboundedError
 from .plan import Outcome, Step
 from .problem import Problem, Quadratic
@@ -41,6 +41,7 @@ __all__ = [
     "IMQv2",
     "Intersection",
     "Laminar",
+    "Laplace",
     "Matroid",
     "Outcome",
     "Partition",

@@ -1,11 +1,14 @@
 """Gradients of values and plans are those of finite differences, of any order, in batches and in every precision."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
 
 import sparsetransport as st
+from sparsetransport.geometry.kernels import NAMES
+from sparsetransport.geometry.radial import TABLE
 
 torch = pytest.importorskip("torch")
 
@@ -201,10 +204,56 @@ def test_costs_are_those_of_the_package(metric):
         np.testing.assert_allclose(mine.numpy(), st.cost_matrix(x, y, metric), atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", [st.RBF(), st.RBF("mean"), st.IMQ(0.3), st.IMQv2(), st.IMQv2(2.0)], ids=str)
-def test_gram_matrices_are_those_of_the_package(kernel):
-    points = np.random.default_rng(0).normal(size=(9, 4))
+@pytest.mark.parametrize("sigma2", [0.3, "median", "mean"])
+@pytest.mark.parametrize("features", [4, 40])
+@pytest.mark.parametrize("name", TABLE)
+def test_gram_matrices_are_those_of_the_package(name, features, sigma2):
+    points, kernel = np.random.default_rng(0).normal(size=(9, features)), NAMES[name](sigma2)
     np.testing.assert_allclose(nn.gram_matrix(kernel, torch.tensor(points)).numpy(), kernel.gram(points), atol=1e-12)
+
+
+@pytest.mark.parametrize("features", [2, 20])
+@pytest.mark.parametrize("name", TABLE)
+def test_gram_matrices_have_first_and_second_derivatives(name, features):
+    """With σ² fixed, by finite differences, the entries at distance zero (the diagonal) among them."""
+    points = torch.tensor(np.random.default_rng(0).normal(size=(2, 4, features)), requires_grad=True)
+    assert torch.autograd.gradcheck(partial(nn.gram_matrix, NAMES[name](1.5)), points)
+    assert torch.autograd.gradgradcheck(partial(nn.gram_matrix, NAMES[name](1.5)), points)
+
+
+@pytest.mark.parametrize("features", [2, 200])
+@pytest.mark.parametrize("name", TABLE)
+def test_gram_matrices_have_a_gradient_where_points_meet(name, features):
+    """Equal points neither draw nor repel each other, in single precision too, and a point's own entry is exact."""
+    torch.manual_seed(0)
+    points, kernel, grads = torch.randn(3, features).repeat(2, 1), NAMES[name](float(features)), []
+    for each in (points.requires_grad_(), points.detach().double().requires_grad_()):
+        gram = nn.gram_matrix(kernel, each)
+        at_zero = TABLE[name](0.0, float(features))
+        torch.testing.assert_close(gram.diagonal(), torch.full((6,), at_zero, dtype=each.dtype), rtol=1e-6, atol=0.0)
+        grads.append(torch.autograd.grad(gram.square().sum(), each)[0].double())
+    torch.testing.assert_close(grads[0], grads[1], rtol=0.0, atol=0.01 * float(grads[1].abs().max()))
+    torch.testing.assert_close(grads[1][:3], grads[1][3:])
+
+
+def test_a_kernel_of_ones_own_has_gradients():
+    """A function of points gives what the kernel of the package with the same formula gives, in a batch as well."""
+
+    def gaussian(x, y):
+        return torch.exp(-0.5 * (x.unsqueeze(-2) - y.unsqueeze(-3)).square().sum(-1))
+
+    _, a, b, X, Y = inputs(batch=(2,))
+    for kernels in (gaussian, (gaussian, st.RBF(1.0))):
+        mine, theirs = (
+            nn.SparseTransportLoss(budget=6, kernels=each, unbalanced=2.0, reg=0.1)(X, Y, a, b)
+            for each in (kernels, st.RBF(1.0))
+        )
+        torch.testing.assert_close(mine, theirs)
+        torch.testing.assert_close(*(torch.autograd.grad(value, X)[0] for value in (mine, theirs)))
+    with pytest.raises(ValueError, match=r"Gram matrix of kernel must have shape \(5, 5\), got \(5,\)"):
+        nn.gram_matrix(lambda x, y: x.sum(-1), torch.ones(5, 2))
+    with pytest.raises(TypeError, match="Gram matrix of kernel must be a tensor, got ndarray"):
+        nn.gram_matrix(lambda x, y: np.eye(len(x)), torch.ones(5, 2))
 
 
 @pytest.mark.parametrize("rule", ["median", "mean"])

@@ -12,9 +12,10 @@ import numpy as np
 from .._checks import Floats, Ints
 from .._numba.borrowed import by_address
 from .._numba.compiling import compiled, part, small_part
+from .radial import kernel_value
 
 MATRIX, SQEUCLIDEAN, EUCLIDEAN = 0, 1, 2
-DELTA, DENSE, RBF, IMQ, IMQ_V2 = 0, 1, 2, 3, 4
+DELTA, DENSE, RADIAL = 0, 1, 2  # and after: RADIAL plus the number of a kernel in the table of `radial`
 CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from the differences
 BLOCK = 64  # rows of a lazy cost that exist at one time
 SUMMED = 256  # rows of a cost that are summed up at a time
@@ -125,12 +126,7 @@ def summarise(block: Floats) -> tuple[int, float, float]:
 def apply_kernel(kind: int, bandwidth: float, square: Floats) -> None:
     """Turn squared distances into kernel values, in place."""
     for k in range(square.size):
-        if kind == RBF:
-            square[k] = math.exp(-square[k] / (2.0 * bandwidth))
-        elif kind == IMQ:
-            square[k] = 1.0 / math.sqrt(bandwidth + square[k])
-        else:
-            square[k] = math.sqrt(bandwidth / (1.0 + square[k]))
+        square[k] = kernel_value(kind - RADIAL, square[k], bandwidth)
 
 
 @compiled
@@ -147,13 +143,14 @@ def gram_block(kind: int, bandwidth: float, points: Floats, rows: Ints, cols: In
     """Kernel values between two lists of points."""
     block = np.empty((rows.size, cols.size))
     for i in range(rows.size):
+        point, values = points[rows[i]], block[i]
         for k in range(cols.size):
-            square = 0.0
-            for d in range(points.shape[1]):
-                difference = points[rows[i], d] - points[cols[k], d]
+            square, other = 0.0, cols[k]
+            for d in range(point.size):
+                difference = point[d] - points[other, d]
                 square += difference * difference
-            block[i, k] = square
-        apply_kernel(kind, bandwidth, block[i])
+            values[k] = square
+        apply_kernel(kind, bandwidth, values)
     return block
 
 
@@ -196,11 +193,7 @@ def gram_diagonal(gram: Gram, i: int) -> float:
         return gram.weight
     if gram.kind == DENSE:
         return gram.weight * gram.columns[i, i]
-    if gram.kind == RBF:
-        return gram.weight
-    if gram.kind == IMQ:
-        return gram.weight / math.sqrt(gram.bandwidth)
-    return gram.weight * math.sqrt(gram.bandwidth)
+    return gram.weight * kernel_value(gram.kind - RADIAL, 0.0, gram.bandwidth)
 
 
 @part

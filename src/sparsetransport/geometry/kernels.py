@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
-from . import _entries
+from . import _entries, radial
 from .costs import squared_distances
 
 _RULES: dict[str, Callable[[Floats], Any]] = {"median": np.median, "mean": np.mean}
@@ -26,15 +26,28 @@ class Delta:
     array([0, 1])
     """
 
-    code: ClassVar[int] = _entries.DELTA
+
+@dataclass(frozen=True)
+class Own:
+    """A kernel of the user's: a function ``k(X, Y)`` that gives an array of shape ``(len(X), len(Y))``."""
+
+    function: Callable[[Any, Any], Any]
+
+    def __repr__(self) -> str:
+        return str(getattr(self.function, "__name__", repr(self.function)))
+
+    def gram(self, points: Any) -> Any:
+        """The Gram matrix of the points, as the function gives it: not checked yet."""
+        points = _checks.real_array("points", points, ndim=2)
+        return self.function(points, points)
 
 
 @dataclass(frozen=True)
-class _Radial:
+class Radial:
     """A kernel of the squared distance ``d²`` with a squared bandwidth, given or found by a rule."""
 
     sigma2: float | str = "median"
-    code: ClassVar[int]
+    name: ClassVar[str]  # of its formula in the table
 
     def __post_init__(self) -> None:
         if isinstance(self.sigma2, str):
@@ -42,6 +55,11 @@ class _Radial:
         else:
             sigma2 = _checks.number("sigma2", self.sigma2, positive=True)
             object.__setattr__(self, "sigma2", sigma2)  # the dataclass is frozen
+
+    @property
+    def code(self) -> int:
+        """The number that compiled functions know the kernel by."""
+        return _entries.RADIAL + list(radial.TABLE).index(self.name)
 
     def bandwidth(self, points: Floats) -> float:
         """The squared bandwidth: ``sigma2``, or the median or mean of the squared distances between the points."""
@@ -61,7 +79,7 @@ class _Radial:
         return gram
 
 
-class RBF(_Radial):
+class RBF(Radial):
     """The Gaussian kernel ``exp(-d² / 2σ²)``.
 
     Parameters
@@ -78,10 +96,10 @@ class RBF(_Radial):
            [0.368, 1.   ]])
     """
 
-    code = _entries.RBF
+    name = "rbf"
 
 
-class IMQ(_Radial):
+class IMQ(Radial):
     """The inverse multiquadratic kernel ``(σ² + d²)^-½``.
 
     Parameters
@@ -97,10 +115,10 @@ class IMQ(_Radial):
            [0.5, 1. ]])
     """
 
-    code = _entries.IMQ
+    name = "imq"
 
 
-class IMQv2(_Radial):
+class IMQv2(Radial):
     """The second inverse multiquadratic kernel of the paper, ``((1 + d²) / σ²)^-½``.
 
     Parameters
@@ -116,21 +134,45 @@ class IMQv2(_Radial):
            [1., 2.]])
     """
 
-    code = _entries.IMQ_V2
+    name = "imq-v2"
 
 
-Kernel = Delta | _Radial
-NAMES: dict[str, type[Delta] | type[_Radial]] = {"rbf": RBF, "imq": IMQ, "imq-v2": IMQv2, "delta": Delta}
+class Laplace(Radial):
+    """The Laplace kernel ``exp(-d / σ)``, which falls off at once where a Gaussian is flat.
+
+    Parameters
+    ----------
+    sigma2 : float or {"median", "mean"}
+        σ², or the rule that finds it from the squared distances between the points of a side.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> st.Laplace(4.0).gram(np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
+
+    name = "laplace"
+
+
+Kernel = Delta | Radial | Own
+NAMES: dict[str, type[Delta] | type[Radial]] = {
+    **{kernel.name: kernel for kernel in (RBF, IMQ, IMQv2, Laplace)},
+    "delta": Delta,
+}
 
 
 def as_kernel(name: str, value: Any) -> Kernel:
-    """A kernel object from an object, a kernel's name, or a bandwidth rule (then RBF)."""
-    if isinstance(value, Delta | _Radial):
+    """A kernel object from an object, a kernel's name, a bandwidth rule (then RBF), or a function of the user's."""
+    if isinstance(value, Kernel):
         return value
-    if isinstance(value, type) and issubclass(value, Delta | _Radial):
+    if isinstance(value, type) and issubclass(value, Delta | Radial):
         raise TypeError(f"{name} must be a kernel, got the class {value.__name__}: make one with {value.__name__}()")
     if isinstance(value, str) and value in _RULES:
         return RBF(value)
+    if callable(value) and not isinstance(value, type):
+        return Own(value)
     kind = _checks.choice(name, value, {**NAMES, **dict.fromkeys(_RULES)})
     kernel: Kernel = kind()
     return kernel

@@ -15,7 +15,7 @@ from .._checks import Floats, Ints
 from . import _entries
 from ._entries import FAR, SUMMED
 from .costs import lazy_cost
-from .kernels import Delta, Kernel, _Radial, as_kernel
+from .kernels import Delta, Own, Radial, as_kernel
 
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = SUMMED
@@ -144,7 +144,7 @@ class Gram:
     matrix: Floats = field(default_factory=lambda: _NO_POINTS)
     points: Floats = field(default_factory=lambda: _NO_POINTS)
     bandwidth: float = 1.0
-    kernel: Kernel | None = None  # that it was made with; None for a matrix of the user's
+    kernel: Delta | Radial | None = None  # that it was made with; None for a matrix or a function of the user's
 
     @classmethod
     def delta(cls, size: int) -> "Gram":
@@ -169,7 +169,7 @@ class Gram:
         return cls(_entries.DENSE, size, matrix=array)
 
     @classmethod
-    def of_points(cls, kernel: Kernel, points: Floats, *, lazy: bool) -> "Gram":
+    def of_points(cls, kernel: Delta | Radial, points: Floats, *, lazy: bool) -> "Gram":
         """From a kernel and points."""
         if isinstance(kernel, Delta):
             return cls.delta(len(points))
@@ -243,18 +243,25 @@ def _semidefinite(name: str, matrix: Floats, slack: float) -> Floats:
 
 
 def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, lazy: bool = False) -> Gram:
-    """A Gram matrix from a matrix, or from a kernel (an object or a name) and the points; one that is made stays."""
+    """A Gram matrix from a matrix, or from a kernel (an object, name or function) and the points; one made stays."""
     if isinstance(value, Gram):
         if value.size != size:
             raise ValueError(f"{name} must be for {size} points, got one for {value.size}")
         return value
     if isinstance(value, int | float) or value is None:
         raise TypeError(f"{name} must be a kernel, its name or a Gram matrix, got {value!r}")
-    if not isinstance(value, str | type | Delta | _Radial):
+    if not (callable(value) or isinstance(value, str | Delta | Radial | Own)):
         return Gram.dense(name, value, size)
     kernel = as_kernel(name, value)
     if isinstance(kernel, Delta):
         return Gram.delta(size)
     if points is None:
         raise ValueError(f"{name} needs points to compute {kernel}: call solve_sample, or pass a Gram matrix")
-    return Gram.of_points(kernel, points, lazy=lazy)
+    if isinstance(kernel, Radial):
+        return Gram.of_points(kernel, points, lazy=lazy)
+    if lazy:
+        raise ValueError(
+            f"{name} must be a kernel of the package or a Gram matrix where costs are lazy, got the function {kernel}: "
+            "pass lazy=False, or the matrix that it gives"
+        )
+    return Gram.dense(f"the Gram matrix of {name}", kernel.gram(points), size)

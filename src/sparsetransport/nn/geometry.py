@@ -7,7 +7,8 @@ from torch import Tensor
 
 from .. import _checks
 from ..geometry.costs import METRICS
-from ..geometry.kernels import IMQ, RBF, SAMPLE, Delta, IMQv2, as_kernel
+from ..geometry.kernels import SAMPLE, Delta, Own, as_kernel
+from ..geometry.radial import formulas
 
 
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
@@ -49,10 +50,16 @@ def cost_matrix(x: Tensor, y: Tensor, metric: str = "sqeuclidean") -> Tensor:
         with torch.autocast(x.device.type, enabled=False):
             return 1.0 - directions("x", x) @ directions("y", y).mT
     square = squared_distances(x, y)
-    if metric == "sqeuclidean":
-        return square
+    return square if metric == "sqeuclidean" else distance(square)
+
+
+def distance(square: Tensor) -> Tensor:
+    """The root of squared distances, with a gradient of zero where they are zero."""
     apart = square > 0.0
     return torch.where(apart, torch.where(apart, square, 1.0).sqrt(), 0.0)
+
+
+_FORMULAS = formulas(torch.exp, torch.sqrt, distance)
 
 
 def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
@@ -60,9 +67,9 @@ def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
 
     Parameters
     ----------
-    kernel : kernel, name or rule
-        `RBF`, `IMQ`, `IMQv2` or `Delta` of the package. A rule finds a bandwidth for each set of points of a batch, and
-        it is held fixed: no gradient flows through it.
+    kernel : kernel, name, rule or function
+        A kernel of the package. A rule finds a bandwidth for each set of points of a batch, and it is held fixed: no
+        gradient flows through it. A function of your own takes the points, twice, and gives a tensor (..., n, n).
     points : tensor of shape (..., n, d)
 
     Examples
@@ -79,18 +86,16 @@ def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
     if isinstance(kernel, Delta):
         return None
     points = points if points.is_floating_point() else points.to(torch.get_default_dtype())
+    if isinstance(kernel, Own):
+        gram: Tensor = kernel.function(points, points)
+        require_tensor("the Gram matrix of kernel", gram)
+        if gram.shape != (shape := (*points.shape[:-1], points.shape[-2])):
+            raise ValueError(f"the Gram matrix of kernel must have shape {shape}, got {tuple(gram.shape)}")
+        return gram
     square = squared_distances(points, points)
-    return kernel_of(kernel, square, bandwidth(kernel.sigma2, square.detach()))
-
-
-def kernel_of(kernel: Any, square: Tensor, sigma2: Tensor | float) -> Tensor:
-    """A radial kernel of squared distances."""
-    if isinstance(kernel, RBF):
-        return torch.exp(square * (-0.5 / sigma2))
-    if isinstance(kernel, IMQ):
-        return (sigma2 + square).rsqrt()
-    assert isinstance(kernel, IMQv2)
-    return ((1.0 + square) * (1.0 / sigma2)).rsqrt()
+    square.diagonal(dim1=-2, dim2=-1).zero_()  # a root would blow up what rounding leaves there
+    values: Tensor = _FORMULAS[kernel.name](square, bandwidth(kernel.sigma2, square.detach()))
+    return values
 
 
 def bandwidth(sigma2: float | str, square: Tensor) -> Tensor | float:
