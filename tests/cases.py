@@ -65,6 +65,14 @@ class Instance:
         return Instance(self.C.T.copy(), self.b, self.a, self.Gb, self.Ga, self.unbalanced[::-1], self.reg)
 
 
+def problem_of(seed, m=4, n=4, kernel="rbf", reg=0.1, unbalanced=(2.0, 2.0), *, forbidden=0.0):
+    """The problem of an `instance`; "delta" is the kernel itself, searched on trees, not an identity matrix."""
+    case = instance(seed, m, n, kernel, reg, unbalanced, forbidden=forbidden)
+    if kernel != "delta":
+        return case.problem()
+    return st.Problem.from_matrices(case.C, case.a, case.b, unbalanced=unbalanced, reg=reg)
+
+
 def instance(seed, m=4, n=4, kernel="rbf", reg=0.1, unbalanced=(2.0, 2.0), *, negative=False, forbidden=0.0):
     """A random problem with no two numbers alike; totals differ."""
     rng = np.random.default_rng(seed)

@@ -170,7 +170,7 @@ NUMBERS = {
         r"effort.*'quick'.*'default'.*'thorough'.*'much'",
         lambda: st.solve(C, effort="much"),
     ),
-    "effort a number": (TypeError, r"effort.*3", lambda: st.solve(C, effort=3)),
+    "effort a number": (ValueError, r"effort.*3", lambda: st.solve(C, effort=3)),
     "effort and polish": (TypeError, r"give effort alone", lambda: st.solve(C, effort="quick", polish=True)),
     "effort of many": (
         ValueError,

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from cases import KERNELS, clouds, instance
+from cases import KERNELS, clouds, instance, problem_of
 
 import sparsetransport as st
 from sparsetransport import optimum
@@ -41,7 +41,7 @@ def test_clarabel_finds_none_better(kernel, reg):
     for seed in range(3):
         case = instance(seed, 6, 5, kernel, reg, (5.0, 2.0))
         hessian, slope, constant = oracles.quadratic(*case.arrays)
-        plan = unbudgeted_optimum(case.problem(), st.DEFAULT)
+        plan = unbudgeted_optimum(problem_of(seed, 6, 5, kernel, reg, (5.0, 2.0)), st.DEFAULT)
         assert plan.status is st.Status.OPTIMAL
         assert value_of(case.problem(), plan) == pytest.approx(constant + oracles.clarabel(hessian, slope), rel=1e-6)
 
@@ -49,7 +49,7 @@ def test_clarabel_finds_none_better(kernel, reg):
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 @pytest.mark.parametrize("reg", [0.0, 0.1])
 def test_it_is_found_once(kernel, reg, solved):
-    problem = instance(0, 9, 8, kernel, reg, (10.0, 10.0)).problem()
+    problem = problem_of(0, 9, 8, kernel, reg, (10.0, 10.0))
     plan = unbudgeted_optimum(problem, st.DEFAULT)
     assert len(solved) == 1
     assert unbudgeted_optimum(problem, st.THOROUGH) is plan
@@ -62,7 +62,7 @@ def test_it_is_found_once(kernel, reg, solved):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_a_solve_without_a_budget_leaves_nothing_to_solve(kernel, reg, solved):
     """Its plan is the optimum, so `.gap` and `.certify()` solve nothing again."""
-    result = instance(0, 9, 8, kernel, reg, (10.0, 10.0)).solve()
+    result = st.solve_problem(problem_of(0, 9, 8, kernel, reg, (10.0, 10.0)))
     assert result.status is st.Status.OPTIMAL
     solved.clear()
     assert abs(result.gap) <= 1e-9 * result.value
@@ -74,7 +74,7 @@ def test_a_solve_without_a_budget_leaves_nothing_to_solve(kernel, reg, solved):
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 def test_proofs_of_several_budgets_need_it_once(kernel, reg, solved):
     """With a budget that reaches every point nothing else is to be solved for a proof."""
-    problem = instance(0, 9, 8, kernel, reg, (10.0, 10.0)).problem()
+    problem = problem_of(0, 9, 8, kernel, reg, (10.0, 10.0))
     results = [st.solve_problem(problem, budget=budget) for budget in (9, 12, 14)]
     for result in results:
         result.certify()
@@ -107,9 +107,9 @@ def test_other_problems_have_others():
 
 
 def test_a_coarse_solve_is_not_kept_for_the_optimum():
-    problem = instance(0, 9, 8, "delta", 0.0, (10.0, 10.0)).problem()
+    problem = problem_of(0, 9, 8, "delta", 0.0, (10.0, 10.0))
     st.solve_problem(problem, tol=1e-2)
-    exact = st.solve_problem(instance(0, 9, 8, "delta", 0.0, (10.0, 10.0)).problem())
+    exact = st.solve_problem(problem_of(0, 9, 8, "delta", 0.0, (10.0, 10.0)))
     assert value_of(problem, unbudgeted_optimum(problem, st.DEFAULT)) == pytest.approx(exact.value, rel=1e-12)
 
 
@@ -125,7 +125,7 @@ def test_a_plan_that_a_budget_or_a_callback_ends_is_not_kept():
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 def test_shares_are_not_kept(kernel):
     """They stand for another problem, which is solved as it stands."""
-    problem, rng = instance(0, 9, 8, kernel, 0.0, (10.0, 10.0)).problem(), np.random.default_rng(0)
+    problem, rng = problem_of(0, 9, 8, kernel, 0.0, (10.0, 10.0)), np.random.default_rng(0)
     shares = (rng.uniform(0.2, 1.0, 9), rng.uniform(0.2, 1.0, 8)) if kernel == "delta" else (np.ones(9), np.ones(8))
     plan = unbudgeted_optimum(problem, st.DEFAULT, shares)
     assert "optimum" not in problem.memo

@@ -1,8 +1,10 @@
 """Budgets that only the user can tell about go through the same compiled search, by a callback."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from cases import Forest, clouds, instance, no_cycle, support
+from cases import Forest, clouds, instance, no_cycle, problem_of, support
 
 import sparsetransport as st
 
@@ -77,8 +79,8 @@ PAIRS = {
 def test_the_same_sets_give_a_plan_as_good(own, known, kernel, reg, effort):
     """Within one per cent, either way, of the budget that counts."""
     for seed in range(4):
-        case = instance(seed, 14, 12, kernel, reg, (10.0, 10.0))
-        mine, theirs = (case.solve(budget=budget, effort=effort) for budget in (own, known))
+        problem = problem_of(seed, 14, 12, kernel, reg, (10.0, 10.0))
+        mine, theirs = (st.solve_problem(replace(problem), budget=budget, effort=effort) for budget in (own, known))
         assert mine.value == pytest.approx(theirs.value, rel=0.01)
         pairs = support(mine)
         assert all(own.can_add(pairs[:k], pair) for k, pair in enumerate(pairs))
@@ -88,8 +90,8 @@ def test_the_same_sets_give_a_plan_as_good(own, known, kernel, reg, effort):
 def test_growing_alone_is_the_same_step_by_step(own, known):
     """Both ask for the steepest pair that is allowed."""
     for seed, kernel in enumerate(["delta", "rbf", "imq"]):
-        case = instance(seed, 14, 12, kernel, 0.1, (10.0, 10.0))
-        mine, theirs = (case.solve(budget=budget, effort=st.BARE) for budget in (own, known))
+        problem = problem_of(seed, 14, 12, kernel, 0.1, (10.0, 10.0))
+        mine, theirs = (st.solve_problem(problem, budget=budget, effort=st.BARE) for budget in (own, known))
         np.testing.assert_array_equal(mine.path.pairs, theirs.path.pairs)
         np.testing.assert_allclose(mine.plan, theirs.plan, atol=1e-12)
 
@@ -104,9 +106,9 @@ def test_a_larger_one_too(own, known, seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_that_helps_is_left_out(seed):
     """An exchange may empty other entries: the room is used."""
-    case = instance(seed, 6, 5, "delta", 0.0, (10.0, 10.0))
-    result = case.solve(budget=SoMany(7))
-    again = case.solve(budget=SoMany(7), start=result)
+    problem = problem_of(seed, 6, 5, "delta", 0.0, (10.0, 10.0))
+    result = st.solve_problem(problem, budget=SoMany(7))
+    again = st.solve_problem(problem, budget=SoMany(7), start=result)
     assert again.value >= result.value * (1.0 - 1e-9)
 
 
@@ -116,13 +118,13 @@ def test_nothing_that_helps_is_left_out(seed):
 def test_links_without_a_cycle_never_have_one(kernel, reg, options):
     """A budget that no count describes; tiny ones are compared with all that are allowed."""
     for seed in range(3):
-        case = instance(seed, 6, 5, kernel, reg, (10.0, 10.0))
-        result = case.solve(budget=Forest(), **options)
+        result = st.solve_problem(problem_of(seed, 6, 5, kernel, reg, (10.0, 10.0)), budget=Forest(), **options)
         assert no_cycle(support(result))
         assert result.lower_bound <= result.value
-        tiny = instance(seed, 3, 3, kernel, reg, (10.0, 10.0))
-        best = tiny.optimum(no_cycle)
-        assert best - 1e-9 <= tiny.solve(budget=Forest(), **options).value <= 1.01 * best + 1e-9
+        tiny = problem_of(seed, 3, 3, kernel, reg, (10.0, 10.0))
+        best = instance(seed, 3, 3, kernel, reg, (10.0, 10.0)).optimum(no_cycle)
+        found = st.solve_problem(tiny, budget=Forest(), **options).value
+        assert best - 1e-9 <= found <= 1.01 * best + 1e-9
 
 
 def test_with_delta_kernels_a_forest_is_no_restriction():
@@ -140,16 +142,15 @@ def test_the_path_leads_to_the_plan():
 
 @pytest.mark.parametrize("reg", [0.0, 0.1])
 def test_what_refuses_nothing_is_no_budget(reg):
-    case = instance(0, 9, 8, "delta", reg, (10.0, 10.0))
-    free, own = case.solve(), case.solve(budget=Everything())
+    problem = problem_of(0, 9, 8, "delta", reg, (10.0, 10.0))
+    free, own = st.solve_problem(replace(problem)), st.solve_problem(problem, budget=Everything())
     assert own.value == pytest.approx(free.value, rel=1e-9)
     assert own.status is st.Status.OPTIMAL
 
 
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 def test_what_refuses_all_has_the_empty_plan(kernel):
-    case = instance(0, 9, 8, kernel, 0.0, (10.0, 10.0))
-    result = case.solve(budget=Nothing())
+    result = st.solve_problem(problem_of(0, 9, 8, kernel, 0.0, (10.0, 10.0)), budget=Nothing())
     assert result.rows.size == 0
     assert result.status is st.Status.BUDGET_USED
 
@@ -157,10 +158,11 @@ def test_what_refuses_all_has_the_empty_plan(kernel):
 @pytest.mark.parametrize("start", [[(i, j) for i in range(6) for j in range(3)], None], ids=["pairs", "plan"])
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 def test_a_start_beyond_the_budget_is_cut_to_it(kernel, start):
-    case = instance(0, 9, 8, kernel, 0.0, (10.0, 10.0))
-    result = case.solve(budget=SoMany(5), start=case.solve() if start is None else start)
+    problem = problem_of(0, 9, 8, kernel, 0.0, (10.0, 10.0))
+    start = st.solve_problem(replace(problem)) if start is None else start
+    result = st.solve_problem(problem, budget=SoMany(5), start=start)
     assert result.rows.size <= 5
-    assert result.value <= 1.3 * case.solve(budget=5).value
+    assert result.value <= 1.3 * st.solve_problem(replace(problem), budget=5).value
 
 
 @pytest.mark.parametrize("method", ["greedy", "stochastic", "residual", "residual-greedy"])
@@ -181,10 +183,10 @@ def test_rules_ask_it_too_and_their_plans_are_improved(method):
 @pytest.mark.parametrize("many", [False, True])
 def test_what_it_raises_comes_out_of_the_solve(error, after, kernel, many):
     """Wherever it happens: while growing, in swaps, beyond the budget or on trees."""
-    case = instance(0, 14, 12, kernel, 0.0, (10.0, 10.0))
+    problem = problem_of(0, 14, 12, kernel, 0.0, (10.0, 10.0))
     budget = Fails(error, after)
     with pytest.raises(type(error)) as caught:
-        st.solve_shared([case.problem()], budget) if many else case.solve(budget=budget)
+        st.solve_shared([problem], budget) if many else st.solve_problem(problem, budget=budget)
     assert caught.value is error
 
 
@@ -212,7 +214,8 @@ def test_it_is_asked_about_pairs_of_plain_numbers():
             return super().can_add(support, pair)
 
     for kernel in ("delta", "rbf"):
-        instance(0, 9, 8, kernel, 0.1, (10.0, 10.0)).solve(budget=Watch(6), gap_tol=1e-9)
+        for reg in (0.0, 0.1):
+            st.solve_problem(problem_of(0, 9, 8, kernel, reg, (10.0, 10.0)), budget=Watch(6), effort="default")
     assert len(asked) > 20
 
 

@@ -82,7 +82,6 @@ class Search:
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
         self.on_trees = problem.has_trees and not how.is_quick
-        self.most = constraint.limits.most  # links that a plan can have
         self.certifier = Certifier(problem, constraint.limits, tol, how)
         self.gap_test = None if gap_tol is None else GapTest(self.certifier, gap_tol)
 
@@ -259,7 +258,7 @@ def _grown(search: Search) -> Outcome:
 
 def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
     """Grow what was given; the unbudgeted optimum where that is found faster and is allowed."""
-    problem, most, given = search.problem, search.most, search.given
+    problem, most, given = search.problem, search.constraint.limits.most, search.given
     before = links_before_jump(problem, search.effort)
     jumps = is_worth_a_jump(problem, most, search.effort)
     long = before if problem.has_trees else search.effort.placed
@@ -274,7 +273,8 @@ def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
         if grown.status in _ENDED:
             return grown
         if search.constraint.oracle is not None and grown.status is Status.BUDGET_USED:
-            most = search.most = len(grown.rows)  # all bases of a matroid have as many
+            most = len(grown.rows)
+            search.constraint = search.constraint.of_rank(most)
         optimum = None
         if is_cut or (search.on_trees and most > max(problem.shape)):
             optimum = optimum_from(problem, grown)

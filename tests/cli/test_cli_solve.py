@@ -550,7 +550,10 @@ SENTENCES = [
     ("good.npy good.npy --budget 0", "--budget must be a positive int, got 0"),
     ("good.npy good.npy --per-row -1", "--per-row must be a positive int, got -1"),
     ("good.npy good.npy --per-column 0", "--per-column must be a positive int, got 0"),
-    ("good.npy good.npy --kernel gauss", "--kernel must be one of 'rbf', 'imq', 'imq-v2', 'laplace', 'delta', got 'gauss'"),
+    (
+        "good.npy good.npy --kernel gauss",
+        "--kernel must be one of 'rbf', 'imq', 'imq-v2', 'laplace', 'delta', got 'gauss'",
+    ),
     ("good.npy good.npy --bandwidth wide", "--bandwidth must be a number, median or mean, got 'wide'"),
     ("good.npy good.npy --bandwidth -1", "--bandwidth must be a positive number, got -1.0"),
     ("good.npy good.npy --kernel delta --bandwidth 1", "--bandwidth: the kernel delta has none"),

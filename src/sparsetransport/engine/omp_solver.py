@@ -214,13 +214,13 @@ class OMPSolver(Shell):
         while True:
             support, loss, kept = self.support(), elimination.losses(self.work), list[Pair]()
             for t in np.argsort(-loss, kind="stable").tolist():
-                if matroid.can_add(kept, support[t]):
+                if len(kept) < self.constraint.limits.total and matroid.can_add(kept, support[t]):
                     kept.append(support[t])
             inside = set(kept)
             spare = [t for t in np.argsort(loss, kind="stable").tolist() if support[t] not in inside]
             if not spare:
                 return
-            rows, cols = as_arrays([support[t] for t in spare[: -(-len(spare) // 2)]])  # then losses are others
+            rows, cols = as_arrays([support[t] for t in spare[: -(-len(spare) // 3)]])  # then losses are others
             elimination.discard(self.work, new_trace(0, 2 * room), rows, cols)
 
     def eliminate_from(self, pairs: Sequence[Pair], mass: Floats) -> None:

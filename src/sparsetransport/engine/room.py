@@ -31,7 +31,7 @@ class Room(NamedTuple):
 
 _ASIDE = 4  # pairs that can be set aside at a time
 CHANGES, ASKED, ASIDE = range(3)
-ASKING = 1e4  # operations that a question counts for: it goes through Python
+ASKING = 3e3  # operations that a question counts for: it goes through Python
 
 
 class Constraint:
@@ -46,6 +46,12 @@ class Constraint:
         """One that the limits say all of."""
         made = cls.__new__(cls)
         made.limits, made.oracle = limits, None
+        return made
+
+    def of_rank(self, rank: int) -> "Constraint":
+        """The same, where all maximal plans are known to have so many links, as in a matroid: less need be asked."""
+        made = Constraint.of(self.limits._replace(total=min(self.limits.total, rank)))
+        made.oracle = self.oracle
         return made
 
     def room(self) -> Room:
