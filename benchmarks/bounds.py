@@ -41,5 +41,5 @@ def run() -> Table:
 
 def _gaps(problem: st.Problem, plan: st.Result) -> tuple[float, float]:
     """The cheap and the tight gap of a plan, proved anew."""
-    fresh = st.solve_support(problem, plan)
+    fresh = st.solve_support(problem, links=plan)
     return fresh.relative_gap, fresh.certify().relative_gap

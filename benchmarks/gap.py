@@ -45,9 +45,9 @@ def _rows() -> Table:
     for kernel, unbalanced, reg, paper, objective, gap in ROWS:
         cost, grams, _ = paper_problem(kernel)
         problem = st.Problem.from_matrices(cost, kernels=grams, unbalanced=unbalanced, reg=reg)
-        time, result = best_time(lambda p=problem: st.solve_problem(p, budget=st.PerColumn(4)))
+        time, result = best_time(lambda p=problem: st.solve(p, budget=st.PerColumn(4)))
         cheap = result.gap
-        proof_time, proof = best_time(lambda p=problem: st.solve_problem(p, budget=st.PerColumn(4)).certify(), 1)
+        proof_time, proof = best_time(lambda p=problem: st.solve(p, budget=st.PerColumn(4)).certify(), 1)
         reached &= result.value <= objective + 1e-6 and proof.gap <= 1.05 * gap
         small &= proof.relative_gap <= 1e-4
         table.rows.append(
@@ -80,8 +80,8 @@ def _tight() -> Table:
         for kernel, prototype in TIGHT[name].items():
             cost, grams, _ = paper_problem(kernel)
             problem = st.Problem.from_matrices(cost, kernels=grams, unbalanced=10.0, reg=0.1)
-            plain = st.solve_problem(problem, budget=budget)
-            result = st.solve_problem(problem, budget=budget, gap_tol=1e-6)
+            plain = st.solve(problem, budget=budget)
+            result = st.solve(problem, budget=budget, gap_tol=1e-6)
             good &= result.gap <= prototype * 1.05
             table.rows.append(
                 [name, kernel, f"{plain.value:.6f}", f"{result.value:.6f}"]

@@ -29,7 +29,7 @@ def run() -> Table:
     exact = ot.emd(a, b, cost)
     for choice in ("quick", True):
         st.solve(cost[:40, :40], budget=60, polish=choice, gap_tol=0.9)  # compiles, or loads, what follows
-    free = st.solve_problem(problem)
+    free = st.solve(problem)
     table = Table(
         f"Budgets with Delta: clouds of {SIZE} points in the plane, very uneven masses, λ1 auto; without a budget "
         f"{free.value:.3f}, {len(free.mass)} links",
@@ -39,8 +39,8 @@ def run() -> Table:
     )
     never_worse, slower, gains = True, [], []
     for name, budget in BUDGETS.items():
-        cut = st.solve_support(problem, _largest(exact, budget))
-        grown = st.solve_problem(problem, budget=budget, polish=False)
+        cut = st.solve_support(problem, links=_largest(exact, budget))
+        grown = st.solve(problem, budget=budget, polish=False)
         (quick, quick_took), (plan, took), (longer, longer_took) = (
             _timed(problem, budget=budget, **options) for options in ({"polish": "quick"}, {}, {"gap_tol": 1e-6})
         )
@@ -75,5 +75,5 @@ def _largest(plan: np.ndarray, budget: object) -> list[tuple[int, int]]:
 
 def _timed(problem: st.Problem, **options: object) -> tuple[st.Result, float]:
     start = perf_counter()
-    result = st.solve_problem(problem, **options)
+    result = st.solve(problem, **options)
     return result, perf_counter() - start

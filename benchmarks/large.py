@@ -20,14 +20,14 @@ def run() -> Table:
         ["K", "OMP and reclaim", "with polish", "steps", "entries", "objective", "objective, polished"],
         [],
     )
-    st.solve_problem(problem, budget=3)
+    st.solve(problem, budget=3)
     times = []
     for budget in (500, 1000, 2000):
         start = time.perf_counter()
-        plain = st.solve_problem(problem, budget=budget, polish=False)
+        plain = st.solve(problem, budget=budget, polish=False)
         times.append(time.perf_counter() - start)
         start = time.perf_counter()
-        polished = st.solve_problem(problem, budget=budget)
+        polished = st.solve(problem, budget=budget)
         whole = time.perf_counter() - start
         table.rows.append(
             [budget, seconds(times[-1]), seconds(whole), len(plain.path), plain.mass.size]

@@ -20,7 +20,7 @@ def run() -> Table:
         cost, grams, _ = paper_problem(kernel)
         for budget in (100, 250):
             problem = st.Problem.from_matrices(cost, kernels=grams, unbalanced=10.0)
-            default, ours = best_time(lambda p=problem, k=budget: st.solve_problem(p, budget=k), 9)
+            default, ours = best_time(lambda p=problem, k=budget: st.solve(p, budget=k), 9)
             letter, theirs = best_time(lambda p=problem, k=budget: _letter(p, k), 2)
             numpy, value = best_time(lambda c=cost, g=grams, k=budget: _letter_in_numpy(c, g, k), 0)
             compiled.append(letter / default)
@@ -54,7 +54,7 @@ def _work_ratio(shape: tuple[int, int], steps: int) -> float:
 
 def _letter(problem: st.Problem, budget: int) -> st.Result:
     """Algorithm OMP of the appendix: exactly 1,000 warm-started APGD iterations a step, every pair counted."""
-    return st.solve_problem(problem, budget=budget, inner="apgd", reclaim=False, tol=1e-300, max_iter=1000)
+    return st.solve(problem, budget=budget, inner="apgd", reclaim=False, tol=1e-300, max_iter=1000)
 
 
 def _letter_in_numpy(

@@ -64,7 +64,7 @@ def reference(path: Path) -> None:
             reg=REG,
         )
         begin = time.perf_counter()
-        result = st.solve_problem(problem, budget=st.PerColumn(case.k), polish=False)
+        result = st.solve(problem, budget=st.PerColumn(case.k), polish=False)
         found[case.name] = {"objective": result.value, "seconds": time.perf_counter() - begin}
         print(case.name, found[case.name], flush=True)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ def _growth() -> Table:
     times = []
     for count in (5, 10, 20, 40, 80):
         scenarios = problems(200, count)
-        took, _ = best_time(lambda scenarios=scenarios: st.solve_shared(scenarios, 200, polish=False), repeats=3)
+        took, _ = best_time(lambda scenarios=scenarios: st.solve_shared(scenarios, budget=200, polish=False), repeats=3)
         times.append(took / count)
         table.rows.append([count, seconds(took), seconds(took / count)])
     text = f"time grows linearly in the scenarios: {times[-1] / times[0]:.2f} times as much for each of 80 as of 5"
@@ -52,7 +52,7 @@ def _large() -> Table:
     )
     scenarios = problems(SIZE, SCENARIOS)
     start = time.perf_counter()
-    shared = st.solve_shared(scenarios, LINKS)
+    shared = st.solve_shared(scenarios, budget=LINKS)
     took = time.perf_counter() - start
     unit = 1 if sys.platform == "darwin" else 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**30

@@ -25,7 +25,7 @@ def run() -> Table:
     ratios, gaps = [], []
     for reg in (100.0, 1e4, 1e6):
         problem = st.Problem.from_matrices(cost, a, b, unbalanced=WEIGHT, reg=reg)
-        time, result = best_time(lambda problem=problem: st.solve_problem(problem), 3)
+        time, result = best_time(lambda problem=problem: st.solve(problem), 3)
         start = perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -13,7 +13,7 @@ rng = np.random.default_rng(0)
 X, Y = rng.normal(size=(80, 2)), rng.normal(size=(60, 2)) + 1.0
 problem = st.Problem.from_points(X, Y, kernels=st.RBF(0.5), reg=2.0)
 
-found = st.solve_sweep(problem, range(10, 80, 10))
+found = st.solve_sweep(problem, budgets=range(10, 80, 10))
 for res in found:
     print(f"{len(res.mass):3d} links: objective {res.value:.4f}, no plan below {res.certify().lower_bound:.4f}")
 enough = st.solve_fewest(problem, within=0.1)

@@ -38,7 +38,7 @@ class Instance:
         )
 
     def solve(self, **options):
-        return st.solve_problem(self.problem(), **options)
+        return st.solve(self.problem(), **options)
 
     def value(self, plan):
         return oracles.objective(*self.arrays, np.asarray(plan))

@@ -79,7 +79,7 @@ def test_a_batch_gives_what_one_by_one_gives(budget):
     assert len(results) == len(problems)
     for problem, result in zip(problems, results, strict=True):
         count = budget(*problem.shape) if callable(budget) else budget
-        assert_same(result, st.solve_problem(problem, budget=count, polish="quick"))
+        assert_same(result, st.solve(problem, budget=count, polish="quick"))
 
 
 @given(some.lists(instances(), min_size=1, max_size=4), some.booleans())
@@ -87,7 +87,7 @@ def test_degenerate_problems_come_out_as_one_by_one(several, polish):
     problems = [instance.problem() for instance in several]
     results = st.solve_batch(problems, budget=1, polish=polish)
     for problem, result in zip(problems, results, strict=True):
-        assert_same(result, st.solve_problem(problem, budget=1, polish=polish))
+        assert_same(result, st.solve(problem, budget=1, polish=polish))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_degenerate_problems_come_out_as_one_by_one(several, polish):
 def test_options_are_those_of_solve(options):
     problems = [problem for problem in mixed(12) if problem.reg > 0.0]
     for problem, result in zip(problems, st.solve_batch(problems, budget=3, **options), strict=True):
-        assert_same(result, st.solve_problem(problem, budget=3, **options))
+        assert_same(result, st.solve(problem, budget=3, **options))
 
 
 @pytest.mark.parametrize("reg", [0.0, 0.1])
@@ -167,7 +167,7 @@ def test_what_can_be_is_solved_together(budget, options, monkeypatch):
 def test_an_effort_asked_for_is_that_of_solve(effort):
     problems = mixed(12)
     for problem, result in zip(problems, st.solve_batch(problems, budget=3, effort=effort), strict=True):
-        assert_same(result, st.solve_problem(problem, budget=3, effort=effort))
+        assert_same(result, st.solve(problem, budget=3, effort=effort))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_a_changed_effort_is_that_of_solve(change):
     """Whatever was changed of it, a batch either knows it or leaves the problem to the ordinary way."""
     problems, effort = [one for one in mixed(24) if one.reg == 0.0], dataclasses.replace(st.QUICK, **change)
     for problem, result in zip(problems, st.solve_batch(problems, budget=3, effort=effort), strict=True):
-        assert_same(result, st.solve_problem(problem, budget=3, effort=effort))
+        assert_same(result, st.solve(problem, budget=3, effort=effort))
 
 
 def test_a_fault_of_the_batch_is_not_hidden(monkeypatch):
@@ -347,7 +347,7 @@ def test_large_and_lazy_problems_take_the_ordinary_way():
         st.Problem.from_points(x[:9], y[:8]),
     ]
     for problem, result in zip(problems, st.solve_batch(problems, budget=8), strict=True):
-        assert_same(result, st.solve_problem(problem, budget=8, polish="quick"))
+        assert_same(result, st.solve(problem, budget=8, polish="quick"))
 
 
 def test_a_plan_that_outgrows_its_room_is_solved_alone():
@@ -355,7 +355,7 @@ def test_a_plan_that_outgrows_its_room_is_solved_alone():
     problem = st.Problem.from_matrices(np.zeros((40, 40)), unbalanced=1.0, reg=50.0)
     (result,) = st.solve_batch([problem])
     assert result.rows.size == 1600 > 2 * (40 + 40)
-    assert_same(result, st.solve_problem(problem))
+    assert_same(result, st.solve(problem))
 
 
 def test_results_can_be_pickled():

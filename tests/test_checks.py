@@ -62,11 +62,11 @@ ARRAYS = {
         lambda: st.solve(scipy.sparse.csr_array(C)),
     ),
     "C a Problem": (TypeError, r"\bC\b.*Problem.*solve_problem", lambda: st.solve(st.Problem.from_matrices(C))),
-    "problem an array": (TypeError, r"problem.*ndarray.*call solve\b", lambda: st.solve_problem(C)),
+    "problem an array": (TypeError, r"problem.*ndarray.*call solve\b", lambda: st.solve(C)),
     "problem an array, links given": (
         TypeError,
         r"problem.*ndarray.*Problem\.from_matrices",
-        lambda: st.solve_support(C, [(0, 0)]),
+        lambda: st.solve_support(C, links=[(0, 0)]),
     ),
     "guarantee of costs": (TypeError, r"problem must be a Problem, got list", lambda: st.guarantee([[1.0]])),
     "a of another length": (ValueError, r"\ba\b.*\b2\b.*\b3\b", lambda: st.solve(C, [1.0, 1.0, 1.0])),
@@ -264,7 +264,7 @@ CHOICES = {
 
 TYPOS = {
     "solve_sample": lambda: st.solve_sample(np.eye(2), np.eye(2), bugdet=5),
-    "solve_problem": lambda: st.solve_problem(st.Problem.from_matrices(C), bugdet=5),
+    "solve_problem": lambda: st.solve(st.Problem.from_matrices(C), bugdet=5),
     "solve_batch": lambda: st.solve_batch([C], bugdet=5),
 }
 

@@ -42,7 +42,7 @@ def test_one_problem_may_be_shared_by_threads():
     """Eight threads on the same Problem object, whose caches are filled on the way, disturb nobody."""
     problem = st.Problem.from_points(X, Y, unbalanced=5.0, reg=0.1, lazy=True)
     with ThreadPoolExecutor(8) as pool:
-        plans = list(pool.map(lambda k: st.solve_problem(problem, budget=20).plan, range(8)))
+        plans = list(pool.map(lambda k: st.solve(problem, budget=20).plan, range(8)))
     expected = st.solve_sample(X, Y, unbalanced=5.0, reg=0.1, lazy=True, budget=20).plan
     for plan in plans:
         np.testing.assert_array_equal(plan, expected)

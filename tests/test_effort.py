@@ -108,10 +108,12 @@ def test_anything_else_is_an_error_that_says_what_there_is(value, error, message
     [
         lambda C, **options: st.solve(C, **options).plan,
         lambda C, **options: st.solve_sample(C, C, **options).plan,
-        lambda C, **options: st.solve_problem(st.Problem.from_matrices(C), **options).plan,
+        lambda C, **options: st.solve(st.Problem.from_matrices(C), **options).plan,
         lambda C, **options: st.solve_batch([C], **options)[0].plan,
         lambda C, **options: st.solve_shared([st.Problem.from_matrices(C)], **options).plans[0].plan,
-        lambda C, **options: st.solve_sweep(st.Problem.from_matrices(C), [options.pop("budget")], **options)[0].plan,
+        lambda C, **options: (
+            st.solve_sweep(st.Problem.from_matrices(C), budgets=[options.pop("budget")], **options)[0].plan
+        ),
     ],
     ids=["solve", "solve_sample", "solve_problem", "solve_batch", "solve_shared", "solve_sweep"],
 )
@@ -138,7 +140,7 @@ def test_a_field_that_is_changed_changes_the_search():
         "narrow": {"swap_width": 1, "swap_few": 0, "improvers": (Grow(), Swap(share=inf))},
         "wide": {"swap_width": 64, "swap_few": 0, "improvers": (Grow(), Swap(share=inf))},
     }.items():
-        found = st.solve_problem(problem, budget=25, effort=replace(st.QUICK, **change))
+        found = st.solve(problem, budget=25, effort=replace(st.QUICK, **change))
         ways[name] = tuple(map(tuple, found.path.pairs.tolist()))
     assert len(set(ways.values())) == len(ways), ways.keys()
 

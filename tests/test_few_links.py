@@ -19,7 +19,7 @@ def points(seed):
 def test_with_a_gap_the_best_plan_is_found(seed):
     problem, budget = points(seed), 2 + seed % 2
     best = least(problem, lambda support: len(support) <= budget)
-    assert st.solve_problem(problem, budget=budget, gap_tol=1e-9).value == pytest.approx(best, rel=1e-9)
+    assert st.solve(problem, budget=budget, gap_tol=1e-9).value == pytest.approx(best, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(16))
@@ -28,7 +28,7 @@ def test_with_a_gap_the_best_plan_is_found_in_scattered_groups(seed):
     labels = rng.permutation(9).reshape(3, 3) // 3
     problem = st.Problem.from_matrices(rng.random((3, 3)), kernels="delta", unbalanced=10.0, reg=0.3)
     best = least(problem, lambda support: len({labels[pair] for pair in support}) == len(support))
-    found = st.solve_problem(problem, budget=st.Partition(labels, 1), gap_tol=1e-9)
+    found = st.solve(problem, budget=st.Partition(labels, 1), gap_tol=1e-9)
     assert found.value == pytest.approx(best, rel=1e-9)
 
 
@@ -36,18 +36,18 @@ def test_with_a_gap_the_best_plan_is_found_in_scattered_groups(seed):
 @pytest.mark.parametrize("budget", [2, 3])
 def test_no_exchange_of_one_link_is_better(seed, budget):
     problem = points(seed)
-    result = st.solve_problem(problem, budget=budget)
+    result = st.solve(problem, budget=budget)
     support = list(zip(result.rows.tolist(), result.cols.tolist(), strict=True))
     for leaving, entering in itertools.product(support, itertools.product(range(5), range(4))):
         exchanged = [*(pair for pair in support if pair != leaving), entering]
-        assert st.solve_support(problem, exchanged).value >= result.value * (1.0 - 1e-9)
+        assert st.solve_support(problem, links=exchanged).value >= result.value * (1.0 - 1e-9)
 
 
 def test_a_plan_found_by_a_new_start_has_a_path_that_leads_to_it():
     """The steps of the first way, then a jump; the last objective is the plan's."""
     for seed in range(16):
         problem = points(seed)
-        plain, far = (st.solve_problem(problem, budget=2, gap_tol=gap) for gap in (None, 1e-9))
+        plain, far = (st.solve(problem, budget=2, gap_tol=gap) for gap in (None, 1e-9))
         assert far.value <= plain.value * (1.0 + 1e-12)
         np.testing.assert_array_equal(far.path.pairs[:2], plain.path.pairs[:2])
         assert far.path.objective[-1] == pytest.approx(far.value)

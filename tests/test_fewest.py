@@ -38,7 +38,7 @@ def least(problem, allowed):
 @pytest.mark.parametrize("seed", range(4))
 def test_brute_force(kind, within, options, seed):
     problem = problem_of(seed, **options)
-    found = st.solve_fewest(problem, within, budget=kind, gap_tol=1e-9)
+    found = st.solve_fewest(problem, within=within, budget=kind, gap_tol=1e-9)
     optimum = least(problem, lambda support: True)
     assert found.optimum.value == pytest.approx(optimum, rel=1e-9)
     assert found.target == pytest.approx((1.0 + within) * optimum, rel=1e-9)
@@ -54,21 +54,21 @@ def test_brute_force(kind, within, options, seed):
 def test_fewer_links_than_proved_are_not_claimed():
     """With `reg` the proof is close, and with delta kernels it counts the points that links reach."""
     problem = problem_of(0, (30, 25), reg=1.0, kernels="delta")
-    found = st.solve_fewest(problem, 0.05)
+    found = st.solve_fewest(problem, within=0.05)
     assert 20 < found.at_least <= found.budget < 55
     assert found.at_least is found.at_least  # not proved twice
-    exact = st.solve_fewest(problem, 0.0)
+    exact = st.solve_fewest(problem, within=0.0)
     assert exact.at_least == exact.budget == len(exact.optimum.mass)
 
 
 def test_what_was_tried_is_kept_and_more_links_are_tried_only_where_needed():
-    found = st.solve_fewest(problem_of(0, (30, 25), reg=0.1), 0.05)
+    found = st.solve_fewest(problem_of(0, (30, 25), reg=0.1), within=0.05)
     assert list(found.tried) == sorted(found.tried)
     assert found.tried[found.budget] is found.result
     assert found.tried[found.budget - 1].value > found.target
     for number, result in found.tried.items():
         assert len(result.mass) <= number
-        assert result.value == pytest.approx(st.solve_problem(problem_of(0, (30, 25), reg=0.1), budget=number).value)
+        assert result.value == pytest.approx(st.solve(problem_of(0, (30, 25), reg=0.1), budget=number).value)
     assert repr(found) == (
         f"Fewest(budget={found.budget}, {found.budget} links, value={found.result.value:.4g}; without a budget "
         f"{len(found.optimum.mass)} links, value={found.optimum.value:.4g})"
@@ -77,30 +77,35 @@ def test_what_was_tried_is_kept_and_more_links_are_tried_only_where_needed():
 
 def test_a_budget_that_a_number_makes():
     problem = problem_of(0, (12, 10), kernels="delta")
-    found = st.solve_fewest(problem, 0.1, budget=lambda k: st.PerRow(2) & st.Uniform(k))
+    found = st.solve_fewest(problem, within=0.1, budget=lambda k: st.PerRow(2) & st.Uniform(k))
     assert np.bincount(found.result.rows).max() <= 2
     assert len(found.result.mass) <= found.budget
-    plain = st.solve_fewest(problem, 0.1)
+    plain = st.solve_fewest(problem, within=0.1)
     assert found.at_least >= plain.at_least
     with pytest.raises(ValueError, match="allows has 3 links and an objective of"):
-        st.solve_fewest(problem, 0.1, budget=lambda k: st.Uniform(min(k, 3)))
+        st.solve_fewest(problem, within=0.1, budget=lambda k: st.Uniform(min(k, 3)))
 
 
 def test_numbers_may_stand_for_anything():
     """Half as many links as the number says: it takes twice the number."""
     problem = problem_of(0, (12, 10), kernels="delta")
-    plain = st.solve_fewest(problem, 0.1)
-    halved = st.solve_fewest(problem, 0.1, budget=lambda k: max(1, k // 2))
+    plain = st.solve_fewest(problem, within=0.1)
+    halved = st.solve_fewest(problem, within=0.1, budget=lambda k: max(1, k // 2))
     assert halved.budget == 2 * plain.budget
     assert halved.result.value == pytest.approx(plain.result.value)
     steps = st.Problem.from_matrices(1.0 - np.eye(6), unbalanced=10.0)
-    assert [st.solve_fewest(steps, 0.05, budget=lambda k, s=s: max(1, k // s)).budget for s in (4, 5)] == [24, 30]
+    assert [st.solve_fewest(steps, within=0.05, budget=lambda k, s=s: max(1, k // s)).budget for s in (4, 5)] == [
+        24,
+        30,
+    ]
 
 
 @pytest.mark.filterwarnings("error")
 def test_no_number_is_tried_that_is_far_too_large():
     """It would be clamped, with a warning that nobody asked for."""
-    found = st.solve_fewest(problem_of(0, (30, 25), reg=0.1), 0.05, budget=lambda k: st.PerRow(k) & st.PerColumn(k))
+    found = st.solve_fewest(
+        problem_of(0, (30, 25), reg=0.1), within=0.05, budget=lambda k: st.PerRow(k) & st.PerColumn(k)
+    )
     assert max(found.tried) <= 8
 
 
@@ -110,7 +115,7 @@ def test_a_plan_that_does_with_less_is_taken_at_its_word(seed):
     m, n = rng.integers(4, 25, 2)
     X, Y, a, b = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)), rng.random(m), rng.random(n)
     problem = st.Problem.from_points(X, Y, a, b, kernels="delta", reg=1.0)
-    found = st.solve_fewest(problem, 0.01, budget=lambda k: st.Laminar(st.PerColumn(2), st.Uniform(k)))
+    found = st.solve_fewest(problem, within=0.01, budget=lambda k: st.Laminar(st.PerColumn(2), st.Uniform(k)))
     assert len(found.result.mass) == found.budget
     assert found.result.value <= found.target
 
@@ -123,27 +128,29 @@ def test_a_callback_ends_the_search():
         calls.append(step)
         return len(calls) == 100
 
-    found = st.solve_fewest(problem, 0.05, callback=stop)
+    found = st.solve_fewest(problem, within=0.05, callback=stop)
     assert found.stopped
     assert len(calls) == 100
     assert found.result.value <= found.target
     assert found.at_least <= found.budget
     assert len(calls) == 100
-    whole = st.solve_fewest(problem, 0.05)
+    whole = st.solve_fewest(problem, within=0.05)
     assert not whole.stopped
     assert found.budget > whole.budget
-    own = st.solve_fewest(problem, 0.05, budget=lambda k: st.PerRow(3) & st.Uniform(k), callback=lambda step: True)
+    own = st.solve_fewest(
+        problem, within=0.05, budget=lambda k: st.PerRow(3) & st.Uniform(k), callback=lambda step: True
+    )
     assert own.stopped
     assert own.result.status is st.Status.STOPPED
     calls.clear()
-    best = st.solve_fewest(problem, 0.05, budget=lambda k: st.PerRow(3) & k, callback=stop)
+    best = st.solve_fewest(problem, within=0.05, budget=lambda k: st.PerRow(3) & k, callback=stop)
     assert best.stopped
     assert best.result.value == min(result.value for result in best.tried.values())
 
 
 def test_nothing_may_be_enough():
     problem = problem_of(0)
-    found = st.solve_fewest(problem, 1e9)
+    found = st.solve_fewest(problem, within=1e9)
     assert found.budget == found.at_least == len(found.result.mass) == 0
     assert found.result.value == pytest.approx(problem.constant)
     assert found.result.status is st.Status.BUDGET_USED
@@ -152,13 +159,13 @@ def test_nothing_may_be_enough():
 def test_a_perfect_plan_is_reached_up_to_rounding():
     """Its objective is zero but for rounding, and shares of that mean nothing."""
     points = np.random.default_rng(0).normal(size=(6, 2))
-    found = st.solve_fewest(st.Problem.from_points(points, points, unbalanced=10.0, kernels="delta"), 0.0)
+    found = st.solve_fewest(st.Problem.from_points(points, points, unbalanced=10.0, kernels="delta"), within=0.0)
     assert found.budget == 6
     assert found.at_least == 6
 
 
 def test_a_pickled_answer_still_proves():
-    found = pickle.loads(pickle.dumps(st.solve_fewest(problem_of(1, reg=0.5), 0.1)))
+    found = pickle.loads(pickle.dumps(st.solve_fewest(problem_of(1, reg=0.5), within=0.1)))
     assert 1 <= found.at_least <= found.budget
 
 

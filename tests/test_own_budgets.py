@@ -77,11 +77,11 @@ PAIRS = {
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 @pytest.mark.parametrize(("own", "known"), PAIRS.values(), ids=PAIRS)
 def test_the_same_sets_give_a_plan_as_good(own, known, kernel, reg, effort):
-    """Within one per cent, either way, of the budget that counts."""
+    """At most one per cent worse than with the budget that counts."""
     for seed in range(4):
         problem = problem_of(seed, 14, 12, kernel, reg, (10.0, 10.0))
-        mine, theirs = (st.solve_problem(replace(problem), budget=budget, effort=effort) for budget in (own, known))
-        assert mine.value == pytest.approx(theirs.value, rel=0.01)
+        mine, theirs = (st.solve(replace(problem), budget=budget, effort=effort) for budget in (own, known))
+        assert mine.value <= 1.01 * theirs.value
         pairs = support(mine)
         assert all(own.can_add(pairs[:k], pair) for k, pair in enumerate(pairs))
 
@@ -91,7 +91,7 @@ def test_growing_alone_is_the_same_step_by_step(own, known):
     """Both ask for the steepest pair that is allowed."""
     for seed, kernel in enumerate(["delta", "rbf", "imq"]):
         problem = problem_of(seed, 14, 12, kernel, 0.1, (10.0, 10.0))
-        mine, theirs = (st.solve_problem(problem, budget=budget, effort=st.BARE) for budget in (own, known))
+        mine, theirs = (st.solve(problem, budget=budget, effort=st.BARE) for budget in (own, known))
         np.testing.assert_array_equal(mine.path.pairs, theirs.path.pairs)
         np.testing.assert_allclose(mine.plan, theirs.plan, atol=1e-12)
 
@@ -106,9 +106,9 @@ def test_a_larger_one_too(own, known, seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_that_helps_is_left_out(seed):
     """An exchange may empty other entries: the room is used."""
-    problem = problem_of(seed, 6, 5, "delta", 0.0, (10.0, 10.0))
-    result = st.solve_problem(problem, budget=SoMany(7))
-    again = st.solve_problem(problem, budget=SoMany(7), start=result)
+    case = instance(seed, 6, 5, "delta", 0.0, (10.0, 10.0))
+    result = case.solve(budget=SoMany(7))
+    again = case.solve(budget=SoMany(7), start=result)
     assert again.value >= result.value * (1.0 - 1e-9)
 
 
@@ -118,20 +118,20 @@ def test_nothing_that_helps_is_left_out(seed):
 def test_links_without_a_cycle_never_have_one(kernel, reg, options):
     """A budget that no count describes; tiny ones are compared with all that are allowed."""
     for seed in range(3):
-        result = st.solve_problem(problem_of(seed, 6, 5, kernel, reg, (10.0, 10.0)), budget=Forest(), **options)
+        result = st.solve(problem_of(seed, 6, 5, kernel, reg, (10.0, 10.0)), budget=Forest(), **options)
         assert no_cycle(support(result))
-        assert result.lower_bound <= result.value
+        assert result.lower_bound <= result.value * (1.0 + 1e-12)
         tiny = problem_of(seed, 3, 3, kernel, reg, (10.0, 10.0))
         best = instance(seed, 3, 3, kernel, reg, (10.0, 10.0)).optimum(no_cycle)
-        found = st.solve_problem(tiny, budget=Forest(), **options).value
+        found = st.solve(tiny, budget=Forest(), **options).value
         assert best - 1e-9 <= found <= 1.01 * best + 1e-9
 
 
 def test_with_delta_kernels_a_forest_is_no_restriction():
     """Without reg the unbudgeted optimum has no cycle, so it is found and known to be optimal."""
     problem = clouds(0)
-    result = st.solve_problem(problem, budget=Forest())
-    assert result.value == pytest.approx(st.solve_problem(clouds(0)).value, rel=1e-9)
+    result = st.solve(problem, budget=Forest())
+    assert result.value == pytest.approx(st.solve(clouds(0)).value, rel=1e-9)
 
 
 def test_the_path_leads_to_the_plan():
@@ -143,14 +143,14 @@ def test_the_path_leads_to_the_plan():
 @pytest.mark.parametrize("reg", [0.0, 0.1])
 def test_what_refuses_nothing_is_no_budget(reg):
     problem = problem_of(0, 9, 8, "delta", reg, (10.0, 10.0))
-    free, own = st.solve_problem(replace(problem)), st.solve_problem(problem, budget=Everything())
+    free, own = st.solve(replace(problem)), st.solve(problem, budget=Everything())
     assert own.value == pytest.approx(free.value, rel=1e-9)
     assert own.status is st.Status.OPTIMAL
 
 
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 def test_what_refuses_all_has_the_empty_plan(kernel):
-    result = st.solve_problem(problem_of(0, 9, 8, kernel, 0.0, (10.0, 10.0)), budget=Nothing())
+    result = st.solve(problem_of(0, 9, 8, kernel, 0.0, (10.0, 10.0)), budget=Nothing())
     assert result.rows.size == 0
     assert result.status is st.Status.BUDGET_USED
 
@@ -159,10 +159,10 @@ def test_what_refuses_all_has_the_empty_plan(kernel):
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 def test_a_start_beyond_the_budget_is_cut_to_it(kernel, start):
     problem = problem_of(0, 9, 8, kernel, 0.0, (10.0, 10.0))
-    start = st.solve_problem(replace(problem)) if start is None else start
-    result = st.solve_problem(problem, budget=SoMany(5), start=start)
+    start = st.solve(replace(problem)) if start is None else start
+    result = st.solve(problem, budget=SoMany(5), start=start)
     assert result.rows.size <= 5
-    assert result.value <= 1.3 * st.solve_problem(replace(problem), budget=5).value
+    assert result.value <= 1.3 * st.solve(replace(problem), budget=5).value
 
 
 @pytest.mark.parametrize("method", ["greedy", "stochastic", "residual", "residual-greedy"])
@@ -177,16 +177,21 @@ def test_rules_ask_it_too_and_their_plans_are_improved(method):
         assert better.rows.size <= 6
 
 
-@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt(), ZeroDivisionError("mine")], ids=repr)
-@pytest.mark.parametrize("after", [0, 5, 120, 700])
+@pytest.mark.parametrize("error", [ValueError("mine"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.4, 0.6, 0.8, 0.99])
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 @pytest.mark.parametrize("many", [False, True])
-def test_what_it_raises_comes_out_of_the_solve(error, after, kernel, many):
-    """Wherever it happens: while growing, in swaps, beyond the budget or on trees."""
-    problem = problem_of(0, 14, 12, kernel, 0.0, (10.0, 10.0))
-    budget = Fails(error, after)
+def test_what_it_raises_comes_out_of_the_solve(error, share, kernel, many):
+    """At whichever question of the solve: while growing, in swaps, beyond the budget or on trees."""
+    problem = problem_of(0, 10, 8, kernel, 0.0, (10.0, 10.0))
+
+    def solve(budget):
+        return st.solve_shared([replace(problem)], budget=budget) if many else st.solve(replace(problem), budget=budget)
+
+    solve(counting := Fails(error, np.inf))
+    assert counting.asked > 20
     with pytest.raises(type(error)) as caught:
-        st.solve_shared([problem], budget) if many else st.solve_problem(problem, budget=budget)
+        solve(Fails(error, int(share * counting.asked)))
     assert caught.value is error
 
 
@@ -215,20 +220,20 @@ def test_it_is_asked_about_pairs_of_plain_numbers():
 
     for kernel in ("delta", "rbf"):
         for reg in (0.0, 0.1):
-            st.solve_problem(problem_of(0, 9, 8, kernel, reg, (10.0, 10.0)), budget=Watch(6), effort="default")
+            st.solve(problem_of(0, 9, 8, kernel, reg, (10.0, 10.0)), budget=Watch(6), effort="default")
     assert len(asked) > 20
 
 
 def test_a_budget_that_counts_is_not_forgotten_beside_one_that_does_not():
     """Its limits hold for both together, so the bound knows them."""
     problem = st.Problem.from_matrices(np.random.default_rng(0).random((15, 15)), unbalanced=10.0, reg=5.0)
-    alone = st.solve_problem(problem, budget=st.PerColumn(1)).certify()
-    both = st.solve_problem(problem, budget=st.PerColumn(1) & Everything()).certify()
+    alone = st.solve(problem, budget=st.PerColumn(1)).certify()
+    both = st.solve(problem, budget=st.PerColumn(1) & Everything()).certify()
     assert both.lower_bound == pytest.approx(alone.lower_bound, rel=1e-3)
-    assert both.lower_bound > st.solve_problem(problem, budget=Everything()).certify().lower_bound * 1.001
+    assert both.lower_bound > st.solve(problem, budget=Everything()).certify().lower_bound * 1.001
 
 
 def test_in_a_batch_it_is_that_of_solve():
     problems = [instance(seed, 6, 5, "rbf", 0.1, (10.0, 10.0)).problem() for seed in range(4)]
     for problem, result in zip(problems, st.solve_batch(problems, budget=SoMany(4)), strict=True):
-        np.testing.assert_array_equal(result.plan, st.solve_problem(problem, budget=SoMany(4), effort="quick").plan)
+        np.testing.assert_array_equal(result.plan, st.solve(problem, budget=SoMany(4), effort="quick").plan)

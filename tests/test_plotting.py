@@ -185,8 +185,8 @@ def test_a_straight_path_has_no_knee(axes):
 def test_a_sweep_shows_every_plan_and_its_bound(axes):
     """Of two plans with as many entries the better one; the gap is shaded where the lines are."""
     problem = st.Problem.from_points(X, Y, kernels="delta")
-    found = st.solve_sweep(problem, [2, 5, 8, 11])
-    worse = st.solve_problem(problem, budget=5, method="stochastic", rng=0, polish=False)
+    found = st.solve_sweep(problem, budgets=[2, 5, 8, 11])
+    worse = st.solve(problem, budget=5, method="stochastic", rng=0, polish=False)
     plot_sweep([*found, worse], ax=axes)
     lines = {line.get_label(): line.get_xydata() for line in axes.lines}
     assert lines["objective"].tolist() == [[len(plan.mass), plan.value] for plan in found]
@@ -210,7 +210,7 @@ def test_a_sweep_is_a_list_of_results(given, result):
 def test_a_bound_that_is_zero_but_for_rounding_does_not_stretch_the_axis(axes):
     masses = 0.5 ** np.arange(12.0)
     problem = st.Problem.from_points(X, X, masses, masses, kernels="delta", unbalanced=10.0)
-    found = st.solve_sweep(problem, range(1, 12))
+    found = st.solve_sweep(problem, budgets=range(1, 12))
     assert plot_sweep(found, ax=axes).get_yscale() == "log"
     assert axes.get_ylim()[0] >= 1e-3 * found[-1].value
 

@@ -124,7 +124,7 @@ one: st.Result = st.solve_sample(C, C, budget=np.int64(3), gap_tol=1e-3, method=
 many: list[st.Result] = st.solve_batch([C], budget=min, n_jobs=2)
 some: list[st.Result | st.ProblemError] = st.solve_batch([C], budget=2, on_error="record")
 st.solve_sample(C, C, budgett=3)  # wrong
-st.solve_problem(st.Problem.from_matrices(C), methods="omp")  # wrong
+st.solve(st.Problem.from_matrices(C), methods="omp")  # wrong
 st.solve_batch([C], n_job=2)  # wrong
 """
 

@@ -594,7 +594,7 @@ def test_solve_and_solve_problem_and_solve_sample_agree():
     grams = st.RBF("median").gram(X), st.RBF("median").gram(Y)
     by_points = st.solve_sample(X, Y, budget=7, **options)
     by_matrix = st.solve(st.cost_matrix(X, Y), kernels=grams, budget=7, **options)
-    by_problem = st.solve_problem(st.Problem.from_points(X, Y, **options), budget=7)
+    by_problem = st.solve(st.Problem.from_points(X, Y, **options), budget=7)
     np.testing.assert_array_equal(by_points.plan, by_matrix.plan)
     np.testing.assert_array_equal(by_points.plan, by_problem.plan)
 
@@ -605,27 +605,27 @@ def test_solve_support_is_the_exact_solve_on_given_links(kernel, reg):
     """The masses on given links are optimal there: Clarabel's objective; a Result or pairs in any order will do."""
     case = instance(2, 7, 6, kernel, reg, (5.0, 5.0))
     pairs = [(i, j) for i in range(7) for j in range(6) if (i + 2 * j) % 3 == 0]
-    result = st.solve_support(case.problem(), pairs)
+    result = st.solve_support(case.problem(), links=pairs)
     hessian, slope, constant = oracles.quadratic(*case.arrays)
     flat = [i * 6 + j for i, j in pairs]
     expected = constant + oracles.clarabel(hessian[np.ix_(flat, flat)], slope[flat])
     assert result.value == pytest.approx(expected, rel=1e-8)
     assert set(support(result)) <= set(pairs)
-    assert st.solve_support(case.problem(), pairs[::-1]).value == pytest.approx(result.value, rel=1e-10)
-    assert st.solve_support(case.problem(), result).value == pytest.approx(result.value, rel=1e-10)
+    assert st.solve_support(case.problem(), links=pairs[::-1]).value == pytest.approx(result.value, rel=1e-10)
+    assert st.solve_support(case.problem(), links=result).value == pytest.approx(result.value, rel=1e-10)
     assert result.gap >= -1e-9
 
 
 def test_solve_support_on_no_links_and_on_one_twice():
     """No links, no mass; a link given twice is one link; a link outside the plan is an error."""
     case = instance(2, 4, 4)
-    assert st.solve_support(case.problem(), []).value == pytest.approx(case.constant())
-    once = st.solve_support(case.problem(), [(1, 2)])
-    assert st.solve_support(case.problem(), [(1, 2), (1, 2)]).value == once.value
+    assert st.solve_support(case.problem(), links=[]).value == pytest.approx(case.constant())
+    once = st.solve_support(case.problem(), links=[(1, 2)])
+    assert st.solve_support(case.problem(), links=[(1, 2), (1, 2)]).value == once.value
     with pytest.raises(ValueError, match=r"pairs must hold pairs of a plan of shape \(4, 4\)"):
-        st.solve_support(case.problem(), [(4, 0)])
+        st.solve_support(case.problem(), links=[(4, 0)])
     with pytest.raises(TypeError, match="pairs must be a Result or a list of pairs of ints, got dtype float64"):
-        st.solve_support(case.problem(), [(0.5, 1.0)])
+        st.solve_support(case.problem(), links=[(0.5, 1.0)])
 
 
 def test_a_rule_object_carries_its_parameters():
@@ -694,7 +694,7 @@ def test_a_polish_that_needs_room_ends(seed):
     x, y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)) + 0.5
     weight, reg = float(rng.choice([10.0, 100.0])), float(10 ** rng.uniform(-1.5, 1))
     problem = st.Problem.from_points(x, y, normalize_cost=True, unbalanced=weight, reg=reg, kernels=st.IMQv2("median"))
-    result = st.solve_problem(problem, budget=st.PerColumn(k), gap_tol=1e-12)
+    result = st.solve(problem, budget=st.PerColumn(k), gap_tol=1e-12)
     assert np.bincount(result.cols, minlength=n).max() <= k
     assert result.gap >= -1e-12
 

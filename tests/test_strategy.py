@@ -60,18 +60,18 @@ class Unknown:
 def test_an_unknown_start_is_an_error(thing):
     problem = instance(0).problem()
     with pytest.raises(TypeError, match="is no start"):
-        st.solve_problem(problem, budget=3, effort=replace(st.QUICK, starts=(thing,)))
+        st.solve(problem, budget=3, effort=replace(st.QUICK, starts=(thing,)))
     with pytest.raises(TypeError, match="is no start"):
-        st.solve_problem(clouds(0), budget=6, effort=replace(st.DEFAULT, tree_starts=(thing,)))
+        st.solve(clouds(0), budget=6, effort=replace(st.DEFAULT, tree_starts=(thing,)))
 
 
 @pytest.mark.parametrize("thing", [Unknown(), Grown(), "grow", None, Grow], ids=repr)
 def test_an_unknown_improver_is_an_error(thing):
     problem, own = instance(0).problem(), replace(st.QUICK, improvers=(Grow(), thing))
     for solve in (
-        lambda: st.solve_problem(problem, budget=3, effort=own),
-        lambda: st.solve_shared([problem], 3, effort=own),
-        lambda: st.solve_problem(problem, budget=3, effort=replace(own, improvers=(Grow(), Repeat((thing,))))),
+        lambda: st.solve(problem, budget=3, effort=own),
+        lambda: st.solve_shared([problem], budget=3, effort=own),
+        lambda: st.solve(problem, budget=3, effort=replace(own, improvers=(Grow(), Repeat((thing,))))),
     ):
         with pytest.raises(TypeError, match="is no improver"):
             solve()
@@ -81,7 +81,7 @@ def test_an_unknown_improver_is_an_error(thing):
 @pytest.mark.parametrize("place", ["tree_improvers", "finish"])
 def test_an_unknown_improver_on_trees_is_an_error(place, thing):
     with pytest.raises(TypeError, match="is no improver"):
-        st.solve_problem(clouds(0), budget=6, effort=replace(st.DEFAULT, **{place: (thing,)}))
+        st.solve(clouds(0), budget=6, effort=replace(st.DEFAULT, **{place: (thing,)}))
 
 
 @pytest.mark.parametrize("thing", [effort.TreeSearch(), Perturb()], ids=repr)
@@ -171,7 +171,7 @@ def test_one_more_start_is_never_worse(kernel, budget):
     for seed in range(3):
         problem = problem_of(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
         fewer = replace(st.QUICK, starts=(Grown(),))
-        plain = st.solve_problem(problem, budget=budget, effort=fewer)
+        plain = st.solve(problem, budget=budget, effort=fewer)
         for start in (
             Matching(),
             effort.Unregularised(),
@@ -180,7 +180,7 @@ def test_one_more_start_is_never_worse(kernel, budget):
             Optimum(),
             Random(4),
         ):
-            more = st.solve_problem(problem, budget=budget, effort=replace(fewer, starts=(Grown(), start)))
+            more = st.solve(problem, budget=budget, effort=replace(fewer, starts=(Grown(), start)))
             assert more.value <= plain.value * (1.0 + 1e-12)
             np.testing.assert_array_equal(more.path.pairs[: len(plain.path)], plain.path.pairs)
             assert set(support(more)) <= set(more.path.support_at(10**6))
@@ -248,7 +248,7 @@ def test_thorough_is_never_worse_than_default(kernel, budget, reg):
     for seed in range(3):
         problem = problem_of(seed, 9, 8, kernel, reg, (10.0, 10.0), forbidden=0.2 * (seed == 2))
         bare, default, thorough = (
-            st.solve_problem(problem, budget=budget, effort=how).value for how in (st.BARE, "default", "thorough")
+            st.solve(problem, budget=budget, effort=how).value for how in (st.BARE, "default", "thorough")
         )
         assert thorough <= default * (1.0 + 1e-12) <= bare * (1.0 + 2e-12)
 
@@ -258,16 +258,14 @@ def test_thorough_is_never_worse_than_default_where_ties_abound(seed):
     problem = odd(seed)
     m, n = problem.shape
     for budget in (1 + seed % (m * n), st.PerRow(1)):
-        default, thorough = (st.solve_problem(problem, budget=budget, effort=how) for how in ("default", "thorough"))
+        default, thorough = (st.solve(problem, budget=budget, effort=how) for how in ("default", "thorough"))
         assert thorough.value <= default.value + 1e-12 * abs(default.value)
 
 
 def test_thorough_is_what_a_gap_that_is_out_of_reach_finds():
     for kernel in KERNELS:
         problem = problem_of(1, 9, 8, kernel, 0.05, (10.0, 10.0))
-        asked, thorough = (
-            st.solve_problem(problem, budget=5, **how) for how in ({"gap_tol": 1e-13}, {"effort": "thorough"})
-        )
+        asked, thorough = (st.solve(problem, budget=5, **how) for how in ({"gap_tol": 1e-13}, {"effort": "thorough"}))
         assert asked.value == pytest.approx(thorough.value, rel=1e-12)
 
 
@@ -315,7 +313,7 @@ def test_a_search_ends_where_the_gap_is_reached(monkeypatch):
 def test_one_scenario_is_no_worse_than_one_problem(kernel, budget):
     for seed in range(4):
         problem = problem_of(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
-        alone, shared = st.solve_problem(problem, budget=budget), st.solve_shared([replace(problem)], budget)
+        alone, shared = st.solve(problem, budget=budget), st.solve_shared([replace(problem)], budget=budget)
         assert shared.value <= alone.value * (1.0 + 1e-9)
         assert len(shared.links) <= problem.shape[0] * problem.shape[1]
 
@@ -326,7 +324,7 @@ def test_one_problem_is_no_worse_than_one_scenario(kernel, budget):
     """Each begins with the other's plan, or the one that knows less has something to learn."""
     for seed in range(4):
         problem = problem_of(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
-        alone, shared = st.solve_problem(problem, budget=budget), st.solve_shared([replace(problem)], budget)
+        alone, shared = st.solve(problem, budget=budget), st.solve_shared([replace(problem)], budget=budget)
         assert alone.value <= shared.value * 1.02
 
 
@@ -334,8 +332,8 @@ def test_one_problem_is_no_worse_than_one_scenario(kernel, budget):
 @pytest.mark.parametrize("seed", range(4))
 def test_equal_scenarios_are_one_problem(kernel, seed):
     problem = problem_of(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
-    one = st.solve_shared([problem], 6)
-    many = st.solve_shared([problem] * 3, 6, weights=[0.2, 0.5, 0.3])
+    one = st.solve_shared([problem], budget=6)
+    many = st.solve_shared([problem] * 3, budget=6, weights=[0.2, 0.5, 0.3])
     assert many.value == pytest.approx(one.value, rel=1e-6)
 
 
@@ -343,15 +341,15 @@ def test_equal_scenarios_are_one_problem(kernel, seed):
 @pytest.mark.parametrize("kernel", ["delta", "rbf"])
 @pytest.mark.parametrize(
     ("less", "more"),
-    [(st.BARE, "quick"), ("quick", "default"), ("default", "thorough")],
-    ids=["bare-quick", "quick-default", "default-thorough"],
+    [(st.BARE, "quick"), (st.BARE, "default"), ("default", "thorough")],
+    ids=["bare-quick", "bare-default", "default-thorough"],
 )
 def test_more_effort_for_scenarios_is_never_worse(budget, kernel, less, more):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         first = problem_of(seed, 9, 8, kernel, 0.05, (10.0, 10.0))
         problems = [replace(first, b=rng.random(8)) for _ in range(3)]
-        before, after = (st.solve_shared(problems, budget, effort=how).value for how in (less, more))
+        before, after = (st.solve_shared(problems, budget=budget, effort=how).value for how in (less, more))
         assert after <= before * (1.0 + 1e-12)
 
 
@@ -363,8 +361,8 @@ def test_scenarios_begin_with_the_plan_of_their_mean_too(monkeypatch):
     solved = []
     original = strategy.find
     monkeypatch.setattr(strategy, "find", lambda search: solved.append(search.problem.b) or original(search))
-    st.solve_shared(problems, 6)
+    st.solve_shared(problems, budget=6)
     np.testing.assert_allclose(solved, [np.mean([one.b for one in problems], axis=0)])
     solved.clear()
-    st.solve_shared(problems, 6, effort=replace(st.DEFAULT, starts=(Grown(), effort.Mean(operations=10.0))))
+    st.solve_shared(problems, budget=6, effort=replace(st.DEFAULT, starts=(Grown(), effort.Mean(operations=10.0))))
     assert not solved

@@ -20,29 +20,29 @@ def problem_of(seed, m=30, n=25, **options):
 def test_more_links_are_never_worse(seed, options):
     """And none is worse than a solve with that budget alone."""
     problem, budgets = problem_of(seed, **options), range(2, 60, 3)
-    found = st.solve_sweep(problem, budgets)
+    found = st.solve_sweep(problem, budgets=budgets)
     values = [result.value for result in found]
     assert all(after <= before * (1.0 + 1e-12) for before, after in pairwise(values))
     for budget, result in zip(budgets, found, strict=True):
         assert len(result.mass) <= budget
-        assert result.value <= st.solve_problem(problem, budget=budget).value * (1.0 + 1e-12)
+        assert result.value <= st.solve(problem, budget=budget).value * (1.0 + 1e-12)
         assert result.lower_bound <= result.value
 
 
 def test_any_budgets_with_any_options():
     problem = problem_of(0, reg=1.0)
     budgets = [st.PerRow(1), st.PerRow(2), None]
-    found = st.solve_sweep(problem, budgets, gap_tol=0.5)
+    found = st.solve_sweep(problem, budgets=budgets, gap_tol=0.5)
     assert [np.bincount(result.rows).max() for result in found[:2]] == [1, 2]
-    assert found[2].value == pytest.approx(st.solve_problem(problem).value)
+    assert found[2].value == pytest.approx(st.solve(problem).value)
 
 
 @pytest.mark.parametrize("budgets", [[24, st.PerRow(1) & st.PerColumn(3)], [40, 30, 20]], ids=str)
 def test_a_plan_that_does_not_fit_does_no_harm(budgets):
     """Budgets that do not allow what those before them did are as good as alone."""
     problem = problem_of(0, 26, 22, kernels="delta")
-    for budget, result in zip(budgets, st.solve_sweep(problem, budgets), strict=True):
-        assert result.value <= st.solve_problem(problem, budget=budget).value * (1.0 + 1e-12)
+    for budget, result in zip(budgets, st.solve_sweep(problem, budgets=budgets), strict=True):
+        assert result.value <= st.solve(problem, budget=budget).value * (1.0 + 1e-12)
 
 
 def test_the_unbudgeted_optimum_is_solved_once(monkeypatch):
@@ -50,13 +50,13 @@ def test_the_unbudgeted_optimum_is_solved_once(monkeypatch):
     solved = []
     solver = optimum.OMPSolver
     monkeypatch.setattr(optimum, "OMPSolver", lambda *args, **options: solved.append(1) or solver(*args, **options))
-    for result in st.solve_sweep(problem_of(0, reg=1.0, kernels=st.RBF(0.5)), [5, 10, 15]):
+    for result in st.solve_sweep(problem_of(0, reg=1.0, kernels=st.RBF(0.5)), budgets=[5, 10, 15]):
         result.certify()
     assert len(solved) == 1
 
 
 def test_a_callback_ends_it():
-    found = st.solve_sweep(problem_of(0), [5, 10, 15], callback=lambda step: step.entries == 7)
+    found = st.solve_sweep(problem_of(0), budgets=[5, 10, 15], callback=lambda step: step.entries == 7)
     assert [result.status is st.Status.STOPPED for result in found] == [False, True]
 
 

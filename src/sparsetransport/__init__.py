@@ -21,6 +21,24 @@ from .select.stochastic import StochasticOMP
 from .shared import SharedCertificate, SharedResult, solve_shared
 from .sweep import solve_sweep
 
+_ELSEWHERE = {
+    "emd": "solve(C, a, b) without a budget, or baselines.exact for hard marginals",
+    "emd2": "solve(C, a, b).value, or baselines.exact for hard marginals",
+    "sinkhorn": "baselines.entropic",
+    "dist": "cost_matrix",
+    "unif": "nothing: masses are uniform where none are given",
+}
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    cure = f": there is {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{cure}")
+
+
 __version__ = "0.1.0"
 __all__ = [
     "APGD",

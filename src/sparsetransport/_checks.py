@@ -7,14 +7,28 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import array_api_compat
 import numpy as np
+import numpy.typing as npt
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Seed = int | np.random.Generator | None
+"""What randomness comes from."""
+
+
+class _Exchangeable(Protocol):
+    """An array of another library, such as a tensor."""
+
+    def __dlpack__(self) -> Any: ...
+
+
+ArrayLike = npt.ArrayLike | _Exchangeable
+"""Arrays of NumPy, PyTorch, JAX or CuPy, tables, and lists of numbers."""
+
 _OURS = ("sparsetransport", "joblib", "concurrent", "threading", "contextlib", "torch")  # no user has a line in these
 _NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # of ml_dtypes, which JAX uses and NumPy takes for raw bytes
 

@@ -7,13 +7,23 @@ from typing import Any, Unpack
 import numpy as np
 
 from . import _checks
+from ._checks import ArrayLike, Seed
 from .budgets import Uniform
 from .build_result import build_result, on_support
 from .effort import Effort
 from .engine.room import Constraint
-from .options import Budget, Options, Polish, SolveOptions, as_pairs, as_start
+from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
 from .plan import Callback
-from .problem import Problem, require_problem, warn_of_rounding
+from .problem import (
+    KernelsLike,
+    Problem,
+    WeightsLike,
+    as_problem,
+    refuse,
+    require_problem,
+    second_by_name,
+    warn_of_rounding,
+)
 from .result import Result, Status
 from .select.generic_greedy import Rule
 from .strategy import GapTest, Links, Search, find, find_by_rule
@@ -22,13 +32,13 @@ _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
 
 
 def solve(
-    C: Any,
-    a: Any = None,
-    b: Any = None,
+    C: ArrayLike | Problem,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
     *,
-    kernels: Any = None,
+    kernels: KernelsLike = None,
     budget: Budget = None,
-    unbalanced: Any = "auto",
+    unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     method: str | Rule = "omp",
     inner: str = "active_set",
@@ -36,9 +46,9 @@ def solve(
     effort: str | Effort | None = None,
     polish: Polish = None,
     gap_tol: float | None = None,
-    start: Any = None,
+    start: StartLike = None,
     callback: Callback | None = None,
-    rng: Any = None,
+    rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
 ) -> Result:
@@ -52,9 +62,10 @@ def solve(
 
     Parameters
     ----------
-    C : array of shape (m, n)
-        Costs. Negative entries are fine; ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB:
-        leave such an array as it is for as long as you ask the result for proofs or plans of smaller budgets.
+    C : array of shape (m, n), or Problem
+        Costs; or all of the problem, which then settles masses, kernels and weights as well. Negative entries are fine;
+        ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
+        long as you ask the result for proofs or plans of smaller budgets.
     a, b : arrays of shape (m,) and (n,), optional
         Masses of the two sides, not negative, of any total. Uniform with total one by default.
     kernels : Gram matrix, kernel, or a pair of them, optional
@@ -127,32 +138,42 @@ def solve(
         tol=tol,
         max_iter=max_iter,
     )
-    problem = Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
     return solve_checked(problem, options, _checks.same_kind(C, a, b))
 
 
 def solve_sample(
-    X: Any,
-    Y: Any,
-    a: Any = None,
-    b: Any = None,
+    X: ArrayLike | Problem,
+    Y: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
     *,
+    kernels: KernelsLike = None,
     budget: Budget = None,
+    unbalanced: WeightsLike = "auto",
+    reg: float = 0.0,
     metric: str = "sqeuclidean",
     normalize_cost: bool = False,
-    forbidden: Any = None,
-    kernels: Any = None,
-    unbalanced: Any = "auto",
-    reg: float = 0.0,
+    forbidden: ArrayLike | None = None,
     lazy: bool | None = None,
-    **options: Unpack[SolveOptions],
+    method: str | Rule = "omp",
+    inner: str = "active_set",
+    reclaim: bool = True,
+    effort: str | Effort | None = None,
+    polish: Polish = None,
+    gap_tol: float | None = None,
+    start: StartLike = None,
+    callback: Callback | None = None,
+    rng: Seed = None,
+    tol: float | None = None,
+    max_iter: int | None = None,
 ) -> Result:
     """Solve transport with a budget between two point sets.
 
     Parameters
     ----------
     X, Y : arrays of shape (m, d) and (n, d)
-        The points.
+        The points; or a `Problem` in place of ``X``, and no ``Y``.
     a, b : arrays of shape (m,) and (n,), optional
         Masses, uniform by default.
     budget : int, Matroid or None
@@ -163,16 +184,16 @@ def solve_sample(
         Divide the costs by the largest one.
     forbidden : bool array of shape (m, n), optional
         Pairs that no mass may go between; not with ``lazy``, since it is as large as the costs.
-    kernels : kernel, name, rule, Gram matrix, or a pair of them, optional
-        `RBF`, `IMQ`, `IMQv2` or `Delta`, or a rule for the bandwidth of an RBF: "median" (default) or "mean" of the
-        squared distances between the points of a side.
+    kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
+        `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
+        for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
     unbalanced, reg
         As in `solve`.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
-    **options
-        ``method`` and everything else as in `solve`.
+    method, inner, reclaim, effort, polish, gap_tol, start, callback, rng, tol, max_iter
+        As in `solve`.
 
     Returns
     -------
@@ -187,7 +208,24 @@ def solve_sample(
     >>> res.rows.size, res.sparse_plan.shape
     (20, (30, 25))
     """
-    checked = Options.checked(budget=budget, **options)
+    options = Options.checked(
+        budget=budget,
+        method=method,
+        inner=inner,
+        reclaim=reclaim,
+        effort=effort,
+        polish=polish,
+        gap_tol=gap_tol,
+        start=start,
+        callback=callback,
+        rng=rng,
+        tol=tol,
+        max_iter=max_iter,
+    )
+    if isinstance(X, Problem):
+        refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
+        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+        return solve_checked(problem, options, _checks.as_numpy)
     problem = Problem.from_points(
         X,
         Y,
@@ -201,32 +239,35 @@ def solve_sample(
         reg=reg,
         lazy=lazy,
     )
-    return solve_checked(problem, checked, _checks.same_kind(X, Y, a, b))
+    return solve_checked(problem, options, _checks.same_kind(X, Y, a, b))
 
 
 def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[SolveOptions]) -> Result:
-    """Solve a `Problem`; the budget and the options are those of `solve`.
-
-    Examples
-    --------
-    >>> import sparsetransport as st
-    >>> problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]])
-    >>> st.solve_problem(problem, budget=st.PerColumn(1)).rows
-    array([0, 1])
-    """
+    """Solve a `Problem`: an older name of `solve`, which takes one."""
+    _checks.warn("solve_problem is an older name: solve takes a Problem too")
     require_problem(problem, "call solve for an array of costs")
     return solve_checked(problem, Options.checked(budget=budget, **options), _checks.as_numpy)
 
 
-def solve_support(problem: Problem, pairs: Any) -> Result:
+def solve_support(
+    C: ArrayLike | Problem,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    links: StartLike = None,
+    kernels: KernelsLike = None,
+    unbalanced: WeightsLike = "auto",
+    reg: float = 0.0,
+) -> Result:
     """Solve for the masses on links that are given.
 
     The certificate of the result compares it with every other plan of as many links.
 
     Parameters
     ----------
-    problem : Problem
-    pairs : list of pairs, or a Result
+    C, a, b, kernels, unbalanced, reg
+        As in `solve`.
+    links : list of pairs, or a Result
         The rows and columns of the links; those that do not help get no mass.
 
     Returns
@@ -236,16 +277,16 @@ def solve_support(problem: Problem, pairs: Any) -> Result:
     Examples
     --------
     >>> import sparsetransport as st
-    >>> problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], unbalanced=10.0)
-    >>> st.solve_support(problem, [(0, 0), (1, 1)]).mass
+    >>> st.solve_support([[0.0, 1.0], [1.0, 0.0]], links=[(0, 0), (1, 1)], unbalanced=10.0).mass
     array([0.5, 0.5])
     """
-    require_problem(problem)
-    links = as_pairs("pairs", pairs, "a Result or a list of pairs of ints")
-    _checks.inside("pairs", links, problem.shape)
-    support = np.array(links, np.int64).reshape(-1, 2)
+    a, links = second_by_name(C, "links", a, links)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
+    _checks.inside("links", pairs, problem.shape)
+    support = np.array(pairs, np.int64).reshape(-1, 2)
     limits = Uniform(max(len(support), 1)).limits(problem.shape)
-    return on_support(problem, support[:, 0], support[:, 1], limits)
+    return on_support(problem, support[:, 0], support[:, 1], limits, _checks.same_kind(C, a, b))
 
 
 def solve_checked(problem: Problem, options: Options, give: Any) -> Result:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats
-from .api import solve_problem
+from .api import solve
 from .budgets import PerColumn
 from .certify import bounds
 from .geometry import costs
@@ -235,7 +235,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         crowd = max(n - 1, _ALONE) / n**2
         problem = replace(problem, unbalanced=(labelled * crowd * unit, new * unit), reg=self.reg * unit)
         budget = PerColumn(min(self.n_links, m))
-        return solve_problem(problem, budget=budget, start=_by_dual(problem, budget), polish=False)
+        return solve(problem, budget=budget, start=_by_dual(problem, budget), polish=False)
 
 
 def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:

@@ -8,6 +8,7 @@ from typing import Unpack
 import numpy as np
 
 from . import _checks
+from ._checks import ArrayLike
 from .api import solve_after, solve_support
 from .budgets import PerColumn, PerRow, Uniform, as_matroid, no_limits
 from .build_result import build_result
@@ -15,7 +16,7 @@ from .certify.certifier import Certifier
 from .effort import BARE
 from .inner.solvers import EXACT
 from .options import Budget, Options, SolveOptions
-from .problem import Problem, require_problem
+from .problem import KernelsLike, Problem, WeightsLike, as_problem, second_by_name
 from .result import Result, Status
 
 _KINDS = Uniform, PerRow, PerColumn  # a number large enough has room for any plan
@@ -77,7 +78,16 @@ class Fewest:
 
 
 def solve_fewest(
-    problem: Problem, within: float, *, budget: Callable[[int], Budget] = Uniform, **options: Unpack[SolveOptions]
+    C: ArrayLike | Problem,
+    a: ArrayLike | None = None,
+    b: ArrayLike | None = None,
+    *,
+    within: float | None = None,
+    kernels: KernelsLike = None,
+    budget: Callable[[int], Budget] = Uniform,
+    unbalanced: WeightsLike = "auto",
+    reg: float = 0.0,
+    **options: Unpack[SolveOptions],
 ) -> Fewest:
     """Find how few links are enough to come within a share of the optimum without a budget.
 
@@ -88,7 +98,8 @@ def solve_fewest(
 
     Parameters
     ----------
-    problem : Problem
+    C, a, b, kernels, unbalanced, reg
+        As in `solve`.
     within : float
         By how much the objective may be above that without a budget: 0.05 for five per cent of it.
     budget : Uniform, PerRow, PerColumn or a function
@@ -114,18 +125,19 @@ def solve_fewest(
     >>> found.at_least
     4
     """
-    require_problem(problem)
+    a, within = second_by_name(C, "within", a, within)
     within = _checks.number("within", within, positive=False)
     if not callable(budget):
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
     unlimited = Certifier(problem, no_limits(problem.shape), EXACT)
     optimum = build_result(unlimited.full, unlimited, _checks.as_numpy)
     target = optimum.value + max(within * abs(optimum.value), _NOTHING * abs(problem.constant))
     solved = partial(_solved, problem, budget, checked)
     bare = partial(_solved, problem, budget, checked._replace(effort=BARE, gap_tol=None, callback=None))
     if problem.constant <= target:
-        nothing = replace(solve_support(problem, []), status=Status.BUDGET_USED)
+        nothing = replace(solve_support(problem, links=[]), status=Status.BUDGET_USED)
         return Fewest(nothing, optimum, target, 0, {}, False, bare)
     most = problem.shape[0] * problem.shape[1]
     tried = {_needed(optimum, budget): optimum} if budget in _KINDS else {}

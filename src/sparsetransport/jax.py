@@ -17,7 +17,7 @@ try:
 except ImportError:
     raise _checks.missing("sparsetransport.jax needs JAX", "jax") from None
 
-from .api import solve_problem
+from .api import solve
 from .batch import solve_batch
 from .budgets import Matroid
 from .geometry.kernels import Delta
@@ -242,7 +242,7 @@ def _solve(how: _How, *inputs: Any) -> Any:
     results = (
         solve_batch(problems, budget=how.budget, **options)
         if lead
-        else [solve_problem(problems[0], budget=how.budget, **options)]
+        else [solve(problems[0], budget=how.budget, **options)]
     )
     plan, value, weights, missed_a, missed_b = (
         np.zeros(lead + shape, costs.dtype) for shape in (costs.shape[-2:], (), (2,), a.shape[-1:], b.shape[-1:])

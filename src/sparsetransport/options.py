@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple, SupportsIndex, TypedDict
 import numpy as np
 
 from . import _checks
-from ._checks import Floats
+from ._checks import ArrayLike, Floats, Seed
 from .budgets import Matroid, Pair, as_matroid, pairs_of
 from .effort import BARE, DEFAULT, QUICK, THOROUGH, Effort, as_effort
 from .inner.solvers import EXACT, SOLVERS, ActiveSet
@@ -31,7 +31,18 @@ _ELSEWHERE = {
     "kernel": "kernels",
     "cost": "metric",
     "reg_m": "unbalanced",
+    "lam": "unbalanced",
+    "n_links": "budget",
+    "max_nz": "budget",
+    "numItermax": "max_iter",
+    "tau_a": "unbalanced",
 }
+_NOT_HERE = {
+    "unbalanced_type": "marginal errors are squared, in the norm of kernels=",
+    "reg_type": "the quadratic term is the only one",
+}
+StartLike = Result | ArrayLike | None
+"""Links to begin with: a result, a plan, or pairs of rows and columns."""
 _STARTS = "a Result, a plan of floats or a list of pairs of ints"
 
 
@@ -52,7 +63,7 @@ class CommonOptions(TypedDict, total=False):
     effort: str | Effort | None
     polish: Polish
     gap_tol: float | None
-    rng: Any
+    rng: Seed
     tol: float | None
     max_iter: int | None
 
@@ -60,7 +71,7 @@ class CommonOptions(TypedDict, total=False):
 class SolveOptions(CommonOptions, total=False):
     """The options of `solve` beside the problem and the budget."""
 
-    start: Any
+    start: StartLike
     callback: Callback | None
 
 
@@ -108,6 +119,7 @@ class Options(NamedTuple):
         """The options as `solve` takes them."""
         if unknown:
             known = [f"{theirs} is called {ours} here" for theirs, ours in _ELSEWHERE.items() if theirs in unknown]
+            known += [f"{theirs}: {why}" for theirs, why in _NOT_HERE.items() if theirs in unknown]
             told = ", ".join(sorted(unknown)) + f" ({', '.join(known)})" * bool(known)
             raise TypeError(f"there is no option {told}; see solve for those there are")
         rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method

@@ -1,7 +1,7 @@
 """The problem: costs, masses, kernels and weights, and what the objective looks like on a support."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -9,12 +9,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from . import _checks
-from ._checks import Floats, Ints
+from ._checks import ArrayLike, Floats, Ints
 from .geometry import costs
-from .geometry.kernels import Delta
+from .geometry.kernels import Delta, Kernel
 from .geometry.matrices import Cost, Gram, as_gram
 
 Fields = tuple[Floats, Floats]
+KernelLike = Kernel | str | Callable[[Any, Any], Any] | ArrayLike
+"""A kernel, its name or a rule for its bandwidth, a function of two sets of points, or a Gram matrix."""
+KernelsLike = KernelLike | tuple[KernelLike, KernelLike] | None
+"""One kernel for both sides, or one each; None for the default."""
+WeightsLike = float | str | tuple[float | str, float | str]
+"""The weight of marginal errors, "auto" or a multiple of it: one for both sides, or one each."""
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
 _UNUSUAL = 10.0  # times a total of one
@@ -83,14 +89,16 @@ class Problem:
     cost: Cost
     a: Floats
     b: Floats
-    gram_a: Gram
-    gram_b: Gram
-    unbalanced: tuple[float, float]
-    reg: float
+    gram_a: Gram = None  # type: ignore[assignment]  # so that `Problem(C, a, b)` gets an answer that helps
+    gram_b: Gram = None  # type: ignore[assignment]
+    unbalanced: tuple[float, float] = (1.0, 1.0)
+    reg: float = 0.0
     points: tuple[Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
         """Check everything, here and nowhere else, and put it into the form that the fields have."""
+        if self.gram_a is None or self.gram_b is None:
+            raise TypeError("make a Problem with Problem.from_matrices(C, a, b) or Problem.from_points(X, Y, a, b)")
         cost = self.cost if isinstance(self.cost, Cost) else Cost.dense(self.cost)
         m, n = cost.shape
         x, y = (None, None) if self.points is None else self.points
@@ -134,7 +142,7 @@ class Problem:
     ) -> "Problem":
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
-            raise TypeError("C must be an array of costs, got a Problem: call solve_problem")
+            raise TypeError("C must be an array of costs, got a Problem: solve takes it as it is")
         if getattr(a, "ndim", 1) == 2:
             raise ValueError(
                 f"a must have 1 dimension, got shape {tuple(a.shape)}: one mass a point; for points, solve_sample"
@@ -270,6 +278,35 @@ class Problem:
         same = (rows[:, None] == other_rows) & (cols[:, None] == other_cols)
         block[same] += self.reg
         return block
+
+
+def as_problem(
+    C: Any, a: Any = None, b: Any = None, *, kernels: Any = None, unbalanced: Any = "auto", reg: Any = 0.0
+) -> Problem:
+    """A problem from a cost matrix, or one as it is."""
+    if not isinstance(C, Problem):
+        return Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    refuse(C, a=a, b=b, kernels=kernels, unbalanced=(unbalanced, "auto"), reg=(reg, 0.0))
+    return C
+
+
+def refuse(problem: Problem, **given: Any) -> None:
+    """See that nothing was given that a problem has settled already; a pair is what was given, and its default."""
+    for name, value in given.items():
+        value, default = value if isinstance(value, tuple) and name not in ("kernels", "a", "b") else (value, None)
+        same = value is default or (isinstance(value, str | float | int) and value == default)
+        if not same:
+            raise TypeError(
+                f"{name} is settled in a Problem: build it with what it should be, got {name}={value!r} too"
+            )
+
+
+def second_by_name(C: Any, name: str, second: Any, named: Any) -> tuple[Any, Any]:
+    """Masses and an argument that has a name now, where it used to come second, after a problem."""
+    if isinstance(C, Problem) and second is not None and named is None:
+        _checks.warn(f"{name} has a name now: write {name}=...")
+        return None, second
+    return second, named
 
 
 def mean_problem(problems: Sequence[Problem], weights: Floats) -> Problem:

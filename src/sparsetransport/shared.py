@@ -1,6 +1,6 @@
 """One set of links for many scenarios: `solve_shared` and what it gives back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _checks
-from ._checks import Floats, Ints
+from ._checks import ArrayLike, Floats, Ints
 from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, pairs_of
 from .build_result import build_result
 from .certify.certifier import Certifier
@@ -16,9 +16,9 @@ from .effort import DEFAULT, Effort
 from .engine.room import Constraint
 from .engine.shared_solver import SharedOutcome, SharedSolver
 from .inner.solvers import EXACT
-from .options import Polish, as_pairs, as_start, chosen_effort
+from .options import Budget, Polish, StartLike, as_pairs, as_start, chosen_effort
 from .plan import Callback, Outcome, Record, as_arrays
-from .problem import Problem, warn_of_rounding
+from .problem import KernelsLike, Problem, WeightsLike, as_problem, warn_of_rounding
 from .result import Gap, Path, Result, Status
 from .strategy import SharedSearch, find_shared
 
@@ -138,16 +138,19 @@ class SharedResult(Gap):
 
 
 def solve_shared(
-    problems: Sequence[Problem],
-    budget: int | Matroid | None = None,
-    weights: Any = None,
+    problems: Iterable[Problem | ArrayLike | tuple[ArrayLike, ...]],
     *,
-    fixed: Any = None,
-    start: Any = None,
+    kernels: KernelsLike = None,
+    budget: Budget = None,
+    unbalanced: WeightsLike = "auto",
+    reg: float = 0.0,
+    weights: ArrayLike | None = None,
+    fixed: StartLike = None,
+    start: StartLike = None,
     effort: str | Effort | None = None,
     polish: Polish = None,
     tol: float | None = None,
-    n_jobs: int | None = -1,
+    n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> SharedResult:
     r"""Choose one set of links for many scenarios.
@@ -163,9 +166,10 @@ def solve_shared(
 
     Parameters
     ----------
-    problems : list of Problem
-        The scenarios: the same rows and columns, with masses, costs and kernels of their own. Scenarios that share the
-        cost object (``dataclasses.replace(problem, b=...)`` keeps it) need its memory once.
+    problems : list
+        The scenarios, each a `Problem`, a cost matrix or a tuple ``(C, a, b)``: the same rows and columns, with masses,
+        costs and kernels of their own. Scenarios that share the cost object (``dataclasses.replace(problem, b=...)``
+        keeps it) need its memory once.
     budget : int, Matroid or None
         At most so many links in all, or any other budget, as in `solve`. None: as many as help.
     weights : array of shape (z,), optional
@@ -175,14 +179,14 @@ def solve_shared(
     start : list of pairs, Result, SharedResult or plan, optional
         Begin with these links; those that are not used are dropped. Of a plan (an array of floats of shape (m, n))
         those with mass.
-    polish : bool, optional
-        Exchange links for better ones at the end, and for one link a row and column begin once more with the best
-        assignment. By default it does.
+    kernels, unbalanced, reg
+        As in `solve`, for costs and masses; a `Problem` has its own.
+    effort, polish
+        As in `solve`.
     tol : float, optional
         A gradient below this share of a problem's scale counts as zero: 1e-13.
     n_jobs : int, optional
-        Threads: all cores by default, -1; all but one for -2, and so on; one for None. The result does not depend on
-        it.
+        Threads: -1 for all cores; None for one. The result does not depend on it.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of links; a true answer stops the solve.
 
@@ -202,7 +206,7 @@ def solve_shared(
     >>> shared.lower_bound <= shared.value
     True
     """
-    scenarios = checked_problems(problems)
+    scenarios = checked_problems(problems, kernels=kernels, unbalanced=unbalanced, reg=reg)
     shape = scenarios[0].shape
     shares = _checks.weights(weights, len(scenarios))
     matroid = as_matroid(budget)
@@ -255,17 +259,21 @@ def _restricted(certifiers: list[Certifier], weights: Floats, rows: Ints, cols: 
     return as_result(outcome, [Certifier(one, limits, EXACT) for one in problems], weights)
 
 
-def checked_problems(problems: Sequence[Problem]) -> list[Problem]:
+def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
     """At least one problem, all of one shape."""
     try:
-        scenarios = list(problems)
+        items = list(problems)
     except TypeError:
-        raise TypeError(f"problems must be a list of Problem, got {type(problems).__name__}") from None
-    if not scenarios:
+        raise TypeError(f"problems must be a list of problems, got {type(problems).__name__}") from None
+    if not items:
         raise ValueError("problems must hold at least one scenario, got none")
+    scenarios = []
+    for k, item in enumerate(items):
+        try:
+            scenarios.append(as_problem(*(item if isinstance(item, tuple) else (item,)), **geometry))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"problems[{k}]: {error}") from None
     for k, one in enumerate(scenarios):
-        if not isinstance(one, Problem):
-            raise TypeError(f"problems must be a list of Problem, got {type(one).__name__} at {k}")
         if one.shape != scenarios[0].shape:
             raise ValueError(f"problems must have one shape, got {scenarios[0].shape} at 0 and {one.shape} at {k}")
     return scenarios

@@ -208,7 +208,7 @@ def test_scot_dual_finds_the_best_dual_value_and_a_plan_within_the_budget():
     """Run to the end, the dual value is our tight bound; the gap is to its own dual value, and ours is not above."""
     problem = make(unbalanced=5.0)
     result = baselines.scot_dual(problem, 2, max_iter=5000, tol=1e-14)
-    ours = st.solve_problem(problem, budget=st.PerColumn(2))
+    ours = st.solve(problem, budget=st.PerColumn(2))
     assert (np.count_nonzero(result.plan, axis=0) <= 2).all()
     assert result.log["dual"] <= ours.certify().lower_bound + 1e-9
     assert result.log["dual"] == pytest.approx(ours.certify().lower_bound, rel=1e-2)  # it may stall at a kink
@@ -221,7 +221,7 @@ def test_scot_dual_divides_by_the_weight_of_the_quadratic_term(reg):
     """With a budget that forbids nothing strong duality holds, and the projection gives the optimum for every λ₂."""
     problem = make(kernels=False, reg=reg)
     result = baselines.scot_dual(problem, problem.shape[0], max_iter=5000, tol=1e-14)
-    np.testing.assert_allclose(result.plan, st.solve_problem(problem).plan, atol=1e-4)
+    np.testing.assert_allclose(result.plan, st.solve(problem).plan, atol=1e-4)
 
 
 def test_scot_dual_says_what_it_cannot_do():
@@ -239,7 +239,7 @@ def test_top_k_keeps_the_largest():
     cut = baselines.top_k(whole, 4)
     assert sorted(cut.mass) == sorted(np.sort(whole.mass)[-4:])
     assert cut.value > whole.value
-    mine = st.solve_problem(problem, budget=6)
+    mine = st.solve(problem, budget=6)
     assert baselines.top_k(mine, 3, problem).mass.size == 3
     with pytest.raises(ValueError, match="problem must be given"):
         baselines.top_k(mine, 3)
@@ -262,7 +262,7 @@ def test_algorithm_2_uses_its_budget_and_solves_on_the_support():
     result = baselines.algorithm_2(problem, 2, max_iter=20_000, callback=steps.append)
     assert len(steps) == 2 * problem.shape[1]
     assert (np.bincount([step.pair[1] for step in steps]) == 2).all()
-    exact = st.solve_support(problem, [step.pair for step in steps])
+    exact = st.solve_support(problem, links=[step.pair for step in steps])
     assert result.value == pytest.approx(exact.value, rel=1e-6)
     assert steps[-1].objective == pytest.approx(result.value, rel=1e-9)
     again, other = baselines.algorithm_2(problem, 2), baselines.algorithm_2(problem, 2, seed=1)

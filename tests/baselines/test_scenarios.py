@@ -92,7 +92,7 @@ def test_algorithm_1_with_all_pairs_is_omp(reg):
     """Enough iterations give the masses of the exact solver, and so the same pairs."""
     problem = smooth(reg)
     literal = algorithm_1(problem, 5, max_iter=20_000)
-    exact = st.solve_problem(problem, budget=5, reclaim=False, polish=False)
+    exact = st.solve(problem, budget=5, reclaim=False, polish=False)
     assert literal.value == pytest.approx(exact.value, rel=1e-4)
     assert literal.path.pairs.tolist() == exact.path.pairs.tolist()
 
@@ -149,7 +149,7 @@ def test_algorithm_1_repeats_itself_and_keeps_its_budget():
     assert one.path.pairs.tolist() == same.path.pairs.tolist()
     assert one.path.pairs.tolist() != other.path.pairs.tolist()
     assert len(one.path) == 7
-    assert one.value >= st.solve_problem(smooth(), budget=7).value - 1e-9
+    assert one.value >= st.solve(smooth(), budget=7).value - 1e-9
 
 
 @pytest.mark.parametrize(

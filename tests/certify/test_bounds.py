@@ -99,7 +99,7 @@ def test_every_dual_point_proves_a_bound_of_what_is_reached(case, budget, seed, 
     u, v = rng.normal(size=4), rng.normal(size=4)
     limits = limits_of(as_matroid(budget.matroid), problem.shape)
     assert bounds.bound_at(problem, limits, u, v)[0] <= best + slack
-    result = st.solve_problem(problem, budget=budget.matroid)
+    result = st.solve(problem, budget=budget.matroid)
     assert result.lower_bound <= best + slack
     assert result.certify().lower_bound <= best + slack
 
@@ -348,7 +348,7 @@ def test_gap_tol_never_makes_a_plan_worse(seed, budget):
     centres = 2.0 * rng.normal(size=(8, 10))
     X, Y = (centres[rng.integers(8, size=size)] + 0.7 * rng.normal(size=(size, 10)) for size in (50, 40))
     problem = st.Problem.from_points(X, Y, rng.gamma(2.0, size=50), rng.gamma(2.0, size=40), kernels=st.RBF(4.0))
-    default, closer = (st.solve_problem(problem, budget=budget, gap_tol=tol) for tol in (None, 1e-2))
+    default, closer = (st.solve(problem, budget=budget, gap_tol=tol) for tol in (None, 1e-2))
     assert closer.value <= default.value * (1.0 + 1e-12)
 
 
@@ -438,7 +438,7 @@ def test_what_the_dual_asks_for_is_within_the_budget_and_nearly_optimal(budget):
     chosen = list(zip(rows.tolist(), cols.tolist(), strict=True))
     assert all(budget.can_add(chosen[:k], pair) for k, pair in enumerate(chosen))
     assert (mass > 0.0).all()
-    assert proof.lower_bound - 1e-9 <= st.solve_support(problem, chosen).value <= 1.1 * result.value
+    assert proof.lower_bound - 1e-9 <= st.solve_support(problem, links=chosen).value <= 1.1 * result.value
 
 
 def test_nothing_is_promised_for_groups_that_cross():

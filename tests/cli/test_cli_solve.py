@@ -256,7 +256,7 @@ def test_as_few_links_as_are_enough(options, bound, files):
     answer = invoke("x.npy", "y.npy", *options, "--within", "0.2", "--reg", "1", "--bound", bound, "--out", "plan.json")
     assert (answer.exit_code, answer.stderr) == (0, "")
     count = (lambda k: st.PerRow(2) & st.Uniform(k)) if options else st.Uniform
-    found = st.solve_fewest(st.Problem.from_points(X, Y, reg=1.0), 0.2, budget=count)
+    found = st.solve_fewest(st.Problem.from_points(X, Y, reg=1.0), within=0.2, budget=count)
     written = json.loads((files / "plan.json").read_text())
     assert len(written["links"]) == len(found.result.mass)
     assert written["value"] == pytest.approx(found.result.value)
@@ -638,7 +638,7 @@ def test_a_solve_that_fails_leaves_the_old_plan(files, monkeypatch):
 
     (files / "plan.csv").write_text("old")
     before = sorted(files.iterdir())
-    monkeypatch.setattr("sparsetransport.cli.solve.solve_problem", fail)
+    monkeypatch.setattr("sparsetransport.cli.solve.solve_transport", fail)
     answer = invoke("x.npy", "y.npy", "--out", "plan.csv", "--plot", "new/plan.png")
     assert answer.exit_code == 1
     assert answer.stderr == "Error: RuntimeError: out of luck (--debug shows where)\n"

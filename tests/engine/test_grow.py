@@ -29,7 +29,7 @@ BUDGETS = {
 
 def _assert_same_plans(problem, budget, start=()):
     """Both loops pick the same pairs in the same order and end with the same masses."""
-    compiled = st.solve_problem(problem, budget=budget, polish=False, start=start)
+    compiled = st.solve(problem, budget=budget, polish=False, start=start)
     general = st.maximise(problem, budget, st.OMP(), start=start)
     order = np.lexsort((compiled.cols, compiled.rows))
     other = np.lexsort((general.cols, general.rows))
@@ -55,7 +55,7 @@ def test_the_compiled_loop_is_the_general_loop(budget, kernel):
 def test_both_loops_reach_the_same_optimum_where_ties_abound(case):
     """Ties may be broken by rounding, so the ways may differ; without a budget the objective at the end may not."""
     problem = case.problem()
-    compiled = st.solve_problem(problem, polish=False)
+    compiled = st.solve(problem, polish=False)
     general = st.maximise(problem, None, st.OMP())
     assert compiled.value == pytest.approx(problem.value(general.rows, general.cols, general.mass), abs=1e-10)
 
@@ -133,7 +133,7 @@ def _points(dimension):
 def test_the_list_loses_next_to_nothing(dimension, kernel):
     """Adding from a list of good pairs between scans ends within 0.1 % of one scan for each addition."""
     problem = st.Problem.from_points(*_points(dimension), kernels=kernel, normalize_cost=True, unbalanced=10.0, reg=0.1)
-    scanned, listed = (st.solve_problem(problem, budget=500, effort=_listed(st.BARE, above)) for above in (10**9, 0))
+    scanned, listed = (st.solve(problem, budget=500, effort=_listed(st.BARE, above)) for above in (10**9, 0))
     assert listed.value <= scanned.value + 1e-3 * abs(scanned.value)
     assert listed.path.pairs.tolist() != scanned.path.pairs.tolist()  # the list was in use
 
@@ -148,8 +148,8 @@ def test_the_list_ends_at_the_optimum(kernel, size, reg, effort):
     problem, other = (
         st.Problem.from_points(x[:size], y[:size], kernels=kernel, normalize_cost=True, reg=reg) for _ in range(2)
     )
-    scanned = st.solve_problem(problem, effort=_listed(effort, 10**9))
-    listed = st.solve_problem(other, effort=_listed(effort, 0))
+    scanned = st.solve(problem, effort=_listed(effort, 10**9))
+    listed = st.solve(other, effort=_listed(effort, 0))
     assert listed.status is st.Status.OPTIMAL
     assert listed.value == pytest.approx(scanned.value, rel=1e-8)
     gradient = problem.cost.rows(0, size) - listed.potential_a[:, None] - listed.potential_b

@@ -21,8 +21,8 @@ def test_no_assignment_is_better(shape, weights):
         rng.normal(size=(shape[0], 2)), rng.normal(size=(shape[1], 2)), kernels=st.Delta(), unbalanced=weights
     )
     rows, cols = linear_sum_assignment(problem.cost.rows(0, shape[0]))
-    cheapest = st.solve_support(problem, list(zip(rows.tolist(), cols.tolist(), strict=True)))
-    result = st.solve_problem(problem, budget=ONE)
+    cheapest = st.solve_support(problem, links=list(zip(rows.tolist(), cols.tolist(), strict=True)))
+    result = st.solve(problem, budget=ONE)
     assert result.value <= cheapest.value * (1.0 + 1e-12)
     assert set(result.path.support_at(100)) == set(support(result))
 

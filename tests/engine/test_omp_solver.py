@@ -184,7 +184,7 @@ def test_every_deletion_costs_what_it_says(reg):
     kept = list(zip(full.rows.tolist(), full.cols.tolist(), strict=True))
     for budget in range(len(kept) - 1, 0, -1):
         trials = [[pair for pair in kept if pair != lost] for lost in kept]
-        without = min((st.solve_support(problem, trial) for trial in trials), key=lambda result: result.value)
+        without = min((st.solve_support(problem, links=trial) for trial in trials), key=lambda result: result.value)
         # What a deletion empties goes with it.
         kept = list(zip(without.rows.tolist(), without.cols.tolist(), strict=True))
         if len(kept) < budget:
@@ -302,7 +302,7 @@ def test_tight_budgets_are_better_than_with_swaps_alone():
     for seed in range(20):
         problem = st.Problem.from_matrices(np.random.default_rng(seed).random((25, 25)), unbalanced=10.0, reg=0.1)
         here, without = (
-            st.solve_problem(problem, budget=25, effort=_one_start(Swap(passes=2.0), *more, Swap())).value
+            st.solve(problem, budget=25, effort=_one_start(Swap(passes=2.0), *more, Swap())).value
             for more in ((Eliminate(),), ())
         )
         ratios.append(here / without)
@@ -319,9 +319,7 @@ def test_backward_elimination_is_judged_after_swaps():
         kernel = st.RBF() if seed % 2 else st.IMQ()
         problem = st.Problem.from_points(*points, *masses, kernels=kernel)
         here, at_once = (
-            st.solve_problem(
-                problem, budget=6, effort=_one_start(Swap(passes=2.0), Eliminate(passes=passes), Swap())
-            ).value
+            st.solve(problem, budget=6, effort=_one_start(Swap(passes=2.0), Eliminate(passes=passes), Swap())).value
             for passes in (2.0, 0.0)
         )
         ratios.append(here / at_once)
@@ -334,8 +332,7 @@ def test_few_links_are_nearly_as_good_as_a_gap_asked_for_finds():
         rng = np.random.default_rng(seed)
         problem = st.Problem.from_points(rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0)
         plain, default, asked = (
-            st.solve_problem(problem, budget=5, **options).value
-            for options in ({"polish": False}, {}, {"gap_tol": 1e-9})
+            st.solve(problem, budget=5, **options).value for options in ({"polish": False}, {}, {"gap_tol": 1e-9})
         )
         assert default < 0.7 * plain
         assert asked <= default < 1.3 * asked
@@ -349,7 +346,7 @@ def test_the_status_is_of_the_plan_at_the_end():
         x, y = rng.normal(size=(rng.integers(5, 30), 2)), rng.normal(size=(rng.integers(5, 30), 2)) + 0.3
         problem = st.Problem.from_points(x, y)
         for result in (
-            st.solve_problem(problem, budget=st.PerColumn(1)),
+            st.solve(problem, budget=st.PerColumn(1)),
             st.solve_batch([problem], budget=st.PerColumn(1))[0],
         ):
             full = result.rows.size == len(y)
@@ -390,8 +387,8 @@ def test_a_nearby_plan_is_taken_over_at_once(lazy):
         st.Problem.from_points(shifted, y, kernels=st.RBF(0.1), unbalanced=20.0, lazy=lazy)
         for shifted in (x, x + 0.01 * rng.normal(size=x.shape))
     )
-    earlier = st.solve_problem(before)
-    cold, warm = st.solve_problem(after), st.solve_problem(after, start=earlier)
+    earlier = st.solve(before)
+    cold, warm = st.solve(after), st.solve(after, start=earlier)
     assert warm.value == pytest.approx(cold.value, rel=1e-12)
     assert warm.status is st.Status.OPTIMAL
     assert 0.8 * earlier.rows.size < len(warm.path.start) <= earlier.rows.size
@@ -403,12 +400,12 @@ def test_a_nearby_plan_is_taken_over_at_once(lazy):
 def test_a_start_whose_pairs_depend_on_one_another_is_taken_one_by_one():
     """A cycle changes no marginal at reg = 0: the Hessian on it is singular, and one of its pairs must go."""
     regular = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], [0.5, 0.5], unbalanced=1.0, reg=10.0)
-    earlier = st.solve_problem(regular)
+    earlier = st.solve(regular)
     assert earlier.rows.size == 4
     problem = st.Problem.from_matrices([[0.0, 1.0], [1.0, 0.0]], [0.5, 0.5], [0.5, 0.5], unbalanced=1.0)
-    result = st.solve_problem(problem, start=earlier)
+    result = st.solve(problem, start=earlier)
     assert result.path.start == ()
-    assert result.value == pytest.approx(st.solve_problem(problem).value)
+    assert result.value == pytest.approx(st.solve(problem).value)
 
 
 def test_a_start_with_a_pair_forbidden_since_leaves_it_out():
@@ -447,8 +444,8 @@ def test_one_link_a_point_is_near_the_best_assignment(lazy):
         problem = st.Problem.from_points(x, y, kernels=st.Delta(), unbalanced=1e4, lazy=lazy)
         C = st.cost_matrix(x, y)
         best = C[linear_sum_assignment(C)].sum() / 20.0
-        ratios.append(st.solve_problem(problem, budget=20).value / best)
-        greedy.append(st.solve_problem(problem, budget=20, polish=False).value / best)
+        ratios.append(st.solve(problem, budget=20).value / best)
+        greedy.append(st.solve(problem, budget=20, polish=False).value / best)
     assert min(ratios) > 0.99
     assert np.mean(ratios) < 1.1 < 1.5 < np.mean(greedy)
 

@@ -81,7 +81,7 @@ def test_a_colour_that_the_plan_leaves_out_moves_as_its_nearest_neighbour_does()
     colours = np.array([[0.2, 0.2, 0.2], [0.25, 0.2, 0.2], [0.9, 0.9, 0.9]])
     source = Palette(colours, np.full(3, 1 / 3), np.array([[0, 1, 2]]))
     target = Palette(np.array([[0.1, 0.5, 0.2], [0.8, 0.8, 0.8]]), np.full(2, 0.5), np.array([[0, 1]]))
-    plan = st.solve_support(palette_problem(source, target), [(0, 0), (2, 1)])
+    plan = st.solve_support(palette_problem(source, target), links=[(0, 0), (2, 1)])
     assert sorted(plan.rows.tolist()) == [0, 2]
     expected = [[0.1, 0.5, 0.2], [0.15, 0.5, 0.2], [0.8, 0.8, 0.8]]
     np.testing.assert_allclose(move(source, target, plan), expected, atol=1e-12)
@@ -91,7 +91,7 @@ def test_pixels_keep_their_detail():
     picture = np.full((4, 4, 3), 0.5)
     picture[0, 0] = 0.54
     source, target = palette(picture, 1), palette(picture - 0.2, 1)
-    image = recolour(picture, source, target, st.solve_problem(palette_problem(source, target)))
+    image = recolour(picture, source, target, st.solve(palette_problem(source, target)))
     assert image[0, 0, 0] - image[1, 1, 0] == pytest.approx(0.04 * 255, abs=1.0)
 
 

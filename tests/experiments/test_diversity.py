@@ -69,7 +69,7 @@ def test_circles_are_those_of_scikit_learn():
 
 def test_shared_ends_are_counted():
     problem = st.Problem.from_matrices(np.zeros((3, 3)), unbalanced=1.0)
-    plan = st.solve_support(problem, [(0, 0), (0, 1), (2, 2)])
+    plan = st.solve_support(problem, links=[(0, 0), (0, 1), (2, 2)])
     assert len(plan.mass) == 3
     assert diversity.reached(plan) == (2, 3)
     assert diversity.unshared(plan) == pytest.approx(1 / 3)

@@ -34,7 +34,7 @@ def room_of(budget, shape=(14, 11)):
 
 def grown(problem, budget):
     """A forest that has not been improved yet."""
-    plan = st.solve_problem(problem, budget=budget, polish=False)
+    plan = st.solve(problem, budget=budget, polish=False)
     trees = forest.bare(problem, room_of(budget, problem.shape))
     forest.plant(trees, plan.rows, plan.cols, plan.mass)
     return trees
@@ -50,14 +50,14 @@ def parts(problem, trees):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_plan_is_within_its_budget_and_its_masses_are_the_best(budget, seed):
     problem = clouds(seed)
-    result = st.solve_problem(problem, budget=budget)
+    result = st.solve(problem, budget=budget)
     assert fits(room_of(budget), result.rows, result.cols)
     assert no_cycle(support(result))
     assert (result.mass > 0.0).all()
     assert result.kkt < 1e-12
-    assert result.value == pytest.approx(st.solve_support(problem, support(result)).value, rel=1e-12)
+    assert result.value == pytest.approx(st.solve_support(problem, links=support(result)).value, rel=1e-12)
     assert result.lower_bound <= result.value
-    assert result.value <= st.solve_problem(problem, budget=budget, polish=False).value
+    assert result.value <= st.solve(problem, budget=budget, polish=False).value
     assert set(result.path.support_at(len(result.mass))) == set(support(result))
     assert result.path.objective[-1] == pytest.approx(result.value)
 
@@ -68,11 +68,11 @@ def test_odd_problems(seed):
     problem = odd(seed)
     m, n = problem.shape
     for budget in (1 + seed % (m * n), st.PerRow(1), st.PerColumn(min(m, 2)) & st.PerRow(min(n, 2))):
-        plain, result = (st.solve_problem(problem, budget=budget, polish=polish) for polish in (False, True))
+        plain, result = (st.solve(problem, budget=budget, polish=polish) for polish in (False, True))
         assert result.value <= plain.value * (1.0 + np.sign(plain.value) * 1e-12)
         assert np.isfinite(problem.cost.entries(result.rows, result.cols)).all()
         assert result.kkt < 1e-9
-        exact = st.solve_support(problem, support(result)) if len(result.mass) else result
+        exact = st.solve_support(problem, links=support(result)) if len(result.mass) else result
         assert result.value == pytest.approx(exact.value, rel=1e-9, abs=1e-12)
 
 
@@ -90,8 +90,8 @@ def test_brute_force(seed):
     else:
         best = least(problem, lambda chosen: len({i for i, _ in chosen}) == len(chosen))
         budget = st.PerRow(1)
-    assert st.solve_problem(problem, budget=budget, gap_tol=1e-12).value == pytest.approx(best, rel=1e-9)
-    assert st.solve_problem(problem, budget=budget).value == pytest.approx(best, rel=1e-9)
+    assert st.solve(problem, budget=budget, gap_tol=1e-12).value == pytest.approx(best, rel=1e-9)
+    assert st.solve(problem, budget=budget).value == pytest.approx(best, rel=1e-9)
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
@@ -133,21 +133,21 @@ def test_shrinking_cuts_what_is_least_worth():
 
 def test_pauses_change_nothing(monkeypatch):
     problem, short = clouds(5, 30, 25), replace(st.DEFAULT, finish=())
-    perturbed = st.solve_problem(problem, budget=st.PerRow(2))
+    perturbed = st.solve(problem, budget=st.PerRow(2))
     monkeypatch.setattr(local_search, "_OPERATIONS", 1.0)
-    paused = st.solve_problem(problem, budget=st.PerRow(2), effort=short)
+    paused = st.solve(problem, budget=st.PerRow(2), effort=short)
     monkeypatch.setattr(local_search, "_OPERATIONS", 1e9)
-    assert support(paused) == support(st.solve_problem(problem, budget=st.PerRow(2), effort=short))
+    assert support(paused) == support(st.solve(problem, budget=st.PerRow(2), effort=short))
     assert perturbed.value <= paused.value
 
 
 def test_a_callback_hears_of_better_plans_and_may_stop():
     problem, steps = clouds(6, 30, 25), []
-    whole = st.solve_problem(problem, budget=40, callback=steps.append)
+    whole = st.solve(problem, budget=40, callback=steps.append)
     assert [step.number for step in steps] == sorted(step.number for step in steps)
     assert steps[-1].objective == pytest.approx(whole.value)
     assert len({step.objective for step in steps if step.entries == 40}) > 1
-    stopped = st.solve_problem(problem, budget=40, callback=lambda step: step.objective < steps[39].objective)
+    stopped = st.solve(problem, budget=40, callback=lambda step: step.objective < steps[39].objective)
     assert stopped.status is st.Status.STOPPED
     assert whole.value <= stopped.value < steps[39].objective
 
@@ -155,24 +155,24 @@ def test_a_callback_hears_of_better_plans_and_may_stop():
 def test_a_start_is_kept():
     """Of few links and of many, with and without masses, and one with a cycle."""
     problem = clouds(7)
-    best = st.solve_problem(problem, budget=18, gap_tol=1e-9)
+    best = st.solve(problem, budget=18, gap_tol=1e-9)
     cycle = [(0, 0), (0, 1), (1, 0), (1, 1)]
     for many in (500, 3):
         effort = replace(st.DEFAULT, grown_tree_links=many)
         for start in (best, support(best), best.plan):
-            again = st.solve_problem(clouds(7), budget=18, start=start, effort=effort)
+            again = st.solve(clouds(7), budget=18, start=start, effort=effort)
             assert again.value <= best.value * (1.0 + 1e-9)
-        assert st.solve_problem(clouds(7), budget=18, start=cycle, effort=effort).value < 1.2 * best.value
+        assert st.solve(clouds(7), budget=18, start=cycle, effort=effort).value < 1.2 * best.value
 
 
 def test_a_matching_is_optimal_with_delta_kernels():
     problem = clouds(8)
-    result = st.solve_problem(problem, budget=st.PerRow(1) & st.PerColumn(1))
+    result = st.solve(problem, budget=st.PerRow(1) & st.PerColumn(1))
     alone = problem.constant - sum(
-        problem.constant - st.solve_support(problem, [pair]).value for pair in support(result)
+        problem.constant - st.solve_support(problem, links=[pair]).value for pair in support(result)
     )
     assert result.value == pytest.approx(alone)
-    assert result.value <= st.solve_problem(problem, budget=st.PerRow(1) & st.PerColumn(1), gap_tol=1e-9).value
+    assert result.value <= st.solve(problem, budget=st.PerRow(1) & st.PerColumn(1), gap_tol=1e-9).value
 
 
 @pytest.mark.parametrize("budget", [30, 60, 80, st.PerRow(1), st.PerRow(2), st.PerRow(2) & st.PerColumn(2)], ids=str)
@@ -198,10 +198,10 @@ def test_a_gap_that_is_reached_ends_the_search(monkeypatch):
 
     monkeypatch.setattr(local_search.TreeSolver, "perturb", counted)
     thorough = st.THOROUGH.tree_improvers[-1]
-    result = st.solve_problem(problem, budget=22, gap_tol=0.5)
+    result = st.solve(problem, budget=22, gap_tol=0.5)
     assert result.status is st.Status.GAP_REACHED
     assert thorough not in looks
-    result = st.solve_problem(problem, budget=8, gap_tol=1e-12)
+    result = st.solve(problem, budget=8, gap_tol=1e-12)
     assert result.status is st.Status.GAP_OPEN
     assert looks.count(thorough) == 2 * thorough.looks
 
@@ -209,7 +209,7 @@ def test_a_gap_that_is_reached_ends_the_search(monkeypatch):
 def test_points_without_links():
     """Nothing pays: the plan is empty, and there is nothing to perturb."""
     problem = st.Problem.from_matrices(np.full((3, 3), 50.0), unbalanced=1.0)
-    assert len(st.solve_problem(problem, budget=2).mass) == 0
+    assert len(st.solve(problem, budget=2).mass) == 0
     plan = as_outcome(*NOTHING)
     constraint = Constraint(st.Uniform(2), (3, 3))
     still = local_search.TreeSolver(problem, constraint, plan, st.DEFAULT.tuning, tol=1e-12)
@@ -226,7 +226,7 @@ def test_an_objective_far_above_that_of_the_empty_plan_ends(seed):
     C = rng.integers(-3, 4, (24, 9)) * 1e8
     problem = st.Problem.from_matrices(C, np.ones(24), np.ones(9), unbalanced=(0.0272, 28.65))
     budget = st.Partition(rng.integers(0, 4, (24, 9)), 1)
-    plain, result = (st.solve_problem(problem, budget=budget, polish=choice) for choice in (False, True))
+    plain, result = (st.solve(problem, budget=budget, polish=choice) for choice in (False, True))
     assert result.value <= plain.value
 
 
@@ -247,4 +247,4 @@ def test_masses_are_exact_where_weights_are_far_apart():
     rng = np.random.default_rng(0)
     problem = st.Problem.from_matrices(rng.random((25, 20)), rng.random(25), rng.random(20), unbalanced=(1e-2, 1e8))
     for budget in (15, 30, st.PerColumn(1)):
-        assert st.solve_problem(problem, budget=budget).kkt < 1e-9
+        assert st.solve(problem, budget=budget).kkt < 1e-9

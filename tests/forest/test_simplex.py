@@ -36,7 +36,7 @@ def test_clarabel(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_pivots_end_where_growing_would(seed):
-    grown, jumped = st.solve_problem(odd(seed)), st.solve_problem(odd(seed), effort=SHORT)
+    grown, jumped = st.solve(odd(seed)), st.solve(odd(seed), effort=SHORT)
     assert jumped.value == pytest.approx(grown.value, rel=1e-12)
     assert jumped.status is grown.status
     assert jumped.kkt < 1e-12
@@ -56,7 +56,7 @@ def test_any_plan_without_cycles_is_a_start():
 
 def test_the_path_leads_there():
     """The way up to the jump is kept, smaller plans can be had from it, and it ends at the result."""
-    result = st.solve_problem(clouds(1), effort=SHORT)
+    result = st.solve(clouds(1), effort=SHORT)
     assert result.path.entries[:3].tolist() == [1, 2, 3]
     assert result.path.plan_at(2).rows.size == 2
     assert set(result.path.support_at(result.rows.size)) == set(support(result))
@@ -64,7 +64,7 @@ def test_the_path_leads_there():
 
 
 def test_a_callback_may_stop_before_the_jump():
-    result = st.solve_problem(clouds(1), effort=SHORT, callback=lambda step: step.entries == 2)
+    result = st.solve(clouds(1), effort=SHORT, callback=lambda step: step.entries == 2)
     assert result.rows.size == 2
     assert result.status is st.Status.STOPPED
 
@@ -80,11 +80,11 @@ def test_pauses_change_nothing(monkeypatch):
 
 def test_where_pivots_find_no_end_growing_goes_on(monkeypatch):
     problem = clouds(3)
-    expected = st.solve_problem(clouds(3), effort=SHORT)
+    expected = st.solve(clouds(3), effort=SHORT)
     monkeypatch.setattr(simplex, "_CHUNK", 1.0)
     monkeypatch.setattr(simplex, "_PIVOTS", 0)
     assert simplex.optimum(problem, *NOTHING) is None
-    result = st.solve_problem(problem, effort=SHORT)
+    result = st.solve(problem, effort=SHORT)
     assert support(result) == support(expected)
     assert abs(result.relative_gap) < 1e-9
 
@@ -92,8 +92,8 @@ def test_where_pivots_find_no_end_growing_goes_on(monkeypatch):
 @pytest.mark.parametrize("effort", [SHORT, replace(st.BARE, grown_tree_links=3)], ids=["default", "bare"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_start_is_not_thrown_away_for_the_optimum(seed, effort):
-    best = st.solve_problem(clouds(seed), budget=23, gap_tol=1e-9)
-    assert st.solve_problem(clouds(seed), budget=23, start=best, effort=effort).value <= best.value * (1.0 + 1e-12)
+    best = st.solve(clouds(seed), budget=23, gap_tol=1e-9)
+    assert st.solve(clouds(seed), budget=23, start=best, effort=effort).value <= best.value * (1.0 + 1e-12)
 
 
 def test_a_cycle_that_rounding_let_in_is_left_out():
@@ -105,8 +105,8 @@ def test_a_cycle_that_rounding_let_in_is_left_out():
 
 
 def test_a_long_start_is_not_needed():
-    best = st.solve_problem(clouds(0), effort=SHORT)
-    assert st.solve_problem(clouds(0), start=best, effort=SHORT).value == pytest.approx(best.value, rel=1e-12)
+    best = st.solve(clouds(0), effort=SHORT)
+    assert st.solve(clouds(0), start=best, effort=SHORT).value == pytest.approx(best.value, rel=1e-12)
 
 
 def test_shares_are_the_problem_that_they_stand_for():
@@ -115,4 +115,4 @@ def test_shares_are_the_problem_that_they_stand_for():
     shares = rng.uniform(0.2, 1.0, 14), rng.uniform(0.2, 1.0, 11)
     rows, cols, mass = simplex.optimum(problem, *NOTHING, shares)
     other = shared_out(problem, *shares)
-    assert other.value(rows, cols, mass) == pytest.approx(st.solve_problem(other).value, rel=1e-10)
+    assert other.value(rows, cols, mass) == pytest.approx(st.solve(other).value, rel=1e-10)

@@ -11,7 +11,7 @@ from sparsetransport.forest import trees as forest
 
 def grown(problem, budget):
     """A forest with the links of a plan."""
-    plan = st.solve_problem(problem, budget=budget, polish=False)
+    plan = st.solve(problem, budget=budget, polish=False)
     trees = forest.bare(problem, Constraint(st.Uniform(budget), problem.shape).room())
     forest.plant(trees, plan.rows, plan.cols, plan.mass)
     return trees
@@ -28,7 +28,7 @@ def test_masses_are_the_best_on_any_links(seed):
     pairs = list(zip(*(each.tolist() for each in found[:2]), strict=True))
     assert set(pairs) <= set(zip(rows.tolist(), cols.tolist(), strict=True))
     assert no_cycle(pairs)
-    best = st.solve_support(problem, pairs)
+    best = st.solve_support(problem, links=pairs)
     assert problem.value(*found) == pytest.approx(best.value, rel=1e-12)
     assert len(best.mass) == len(pairs)
     fields = problem.fields(*found)
@@ -44,7 +44,7 @@ def test_what_a_link_is_worth():
     value, exact = problem.value(rows, cols, mass), 0
     for k in range(len(mass)):
         rest = [pair for j, pair in enumerate(zip(rows.tolist(), cols.tolist(), strict=True)) if j != k]
-        left = st.solve_support(problem, rest)
+        left = st.solve_support(problem, links=rest)
         assert left.value >= value + worth[k] * (1.0 - 1e-9)
         if len(left.mass) == len(rest):
             assert left.value == pytest.approx(value + worth[k], rel=1e-9)
@@ -63,7 +63,7 @@ def test_what_a_new_link_would_be_worth():
             if pull <= 0.0 or trees.tree[i] == trees.tree[14 + j]:
                 continue
             gain = forest.joined_worth(pull, trees.whole[i], trees.whole[14 + j])
-            more = st.solve_support(problem, [*pairs, (i, j)])
+            more = st.solve_support(problem, links=[*pairs, (i, j)])
             assert more.value >= value - gain * (1.0 + 1e-9)
             if len(more.mass) == len(pairs) + 1:
                 assert more.value == pytest.approx(value - gain, rel=1e-9)

@@ -43,12 +43,12 @@ def test_the_objective_is_at_most_one_per_cent_above_omp(n, m, k, weight, scale)
         unbalanced=weight,
         reg=10.0,
     )
-    omp = st.solve_problem(problem, budget=st.PerColumn(k), polish=False).value
+    omp = st.solve(problem, budget=st.PerColumn(k), polish=False).value
     mine = float(objective(values, a, b, gram, found, setting))
     assert mine <= omp + 0.01 * abs(omp)
     pairs = [(int(i), j) for j, row in enumerate(found.experts.tolist()) for i in row]
     assert mine == pytest.approx(problem.value(*np.array(pairs).T, found.mass.flatten().double().numpy()), rel=1e-4)
-    assert mine <= st.solve_support(problem, pairs).value * 1.01, "the masses are near the best on their support"
+    assert mine <= st.solve_support(problem, links=pairs).value * 1.01, "the masses are near the best on their support"
 
 
 @pytest.mark.parametrize("k", [1, 2])
@@ -120,7 +120,7 @@ def test_a_sure_and_skewed_gate_is_within_one_per_cent_of_omp(k, weight):
     setting = Setting(k, weight, 10.0)
     found = assign(values, a, b, None, values[:, 0], setting)
     problem = st.Problem.from_matrices(-values.T.double(), a, b, kernels=st.Delta(), unbalanced=weight, reg=10.0)
-    omp = st.solve_problem(problem, budget=st.PerColumn(k), polish=False).value
+    omp = st.solve(problem, budget=st.PerColumn(k), polish=False).value
     assert float(objective(values, a, b, None, found, setting)) <= omp + 0.01 * abs(omp)
 
 

@@ -165,7 +165,7 @@ def test_the_plan_has_the_routed_experts_and_near_optimal_masses(kernel):
     )
     pairs = np.array([(i, j) for j, row in enumerate(found.experts.tolist()) for i in row])
     value = problem.value(*pairs.T, found.mass.flatten().double().numpy())
-    assert value == pytest.approx(st.solve_support(problem, pairs).value, rel=1e-4)
+    assert value == pytest.approx(st.solve_support(problem, links=pairs).value, rel=1e-4)
 
 
 def test_the_plan_keeps_leading_dimensions_as_routing_does():

@@ -37,4 +37,4 @@ def test_greedy_differs_from_omp_where_gain_and_gradient_do():
     assert slope.argmax() == 0
     assert (slope**2 / curvature).argmax() == 1
     for method, row in (("omp", 0), ("greedy", 1)):
-        assert st.solve_problem(problem, budget=1, method=method, polish=False).rows.tolist() == [row]
+        assert st.solve(problem, budget=1, method=method, polish=False).rows.tolist() == [row]

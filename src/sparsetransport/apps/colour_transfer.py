@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .. import _checks
 from .._checks import Floats, Ints
-from ..api import solve_problem
+from ..api import solve
 from ..geometry.kernels import RBF
 from ..problem import Problem
 from ..result import Result
@@ -83,7 +83,7 @@ def colour_transfer(
     rng = _checks.generator("rng", rng)
     source, target = palette(image, colours, rng=rng), palette(reference, colours, rng=rng)
     problem = palette_problem(source, target, unbalanced=unbalanced, kernel=kernel)
-    result = solve_problem(problem, budget=budget)
+    result = solve(problem, budget=budget)
     return Transfer(recolour(image, source, target, result), result, source, target)
 
 
@@ -153,7 +153,7 @@ def recolour(image: Any, source: Palette, reference: Palette, plan: Result) -> I
     >>> from sparsetransport.apps.colour_transfer import palette, palette_problem, recolour
     >>> grey = np.full((4, 4, 3), 0.5)
     >>> one, other = palette(grey, 1), palette(0.5 * grey, 1)
-    >>> recolour(grey, one, other, st.solve_problem(palette_problem(one, other)))[0, 0].tolist()
+    >>> recolour(grey, one, other, st.solve(palette_problem(one, other)))[0, 0].tolist()
     [64, 64, 64]
     """
     moved = source.colours[source.labels] if plan.mass.size == 0 else move(source, reference, plan)[source.labels]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from .._checks import Floats, Ints
-from ..api import solve_problem
+from ..api import solve
 from ..geometry.costs import cost_matrix
 from ..geometry.kernels import RBF
 from ..plotting import label_points, plot_edges, plot_path
@@ -88,15 +88,15 @@ def run(budget: int = BUDGET) -> Comparison:
     """
     ports, cities = read("ports.csv", "teu_millions"), read("cities.csv", "population_millions")
     problem = transport(ports, cities)
-    with_budget = partial(solve_problem, problem, budget=budget, gap_tol=GAP_TOL)
+    with_budget = partial(solve, problem, budget=budget, gap_tol=GAP_TOL)
     first_seconds, _ = _timed(with_budget)
     seconds, result = _timed(with_budget)
     bound = result.certify().lower_bound
-    free_seconds, free = _timed(partial(solve_problem, problem))
+    free_seconds, free = _timed(partial(solve, problem))
 
     heaviest = np.argsort(-free.mass, kind="stable")[:budget]
     cut = free.rows[heaviest], free.cols[heaviest]
-    again = solve_problem(transport(ports, cities, only=cut))
+    again = solve(transport(ports, cities, only=cut))
     row = partial(_row, problem)
     rows = [
         row("no budget", free.rows, free.cols, free.mass, free.certify().lower_bound, free_seconds),

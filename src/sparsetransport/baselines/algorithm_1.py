@@ -57,7 +57,7 @@ def algorithm_1(
     >>> from sparsetransport.baselines import algorithm_1
     >>> C = np.abs(np.arange(6.0)[:, None] - np.arange(5.0)) / 5.0
     >>> problem = st.Problem.from_matrices(C, unbalanced=1.0, reg=1.0)
-    >>> literal, ours = algorithm_1(problem, 6, eps=0.01), st.solve_problem(problem, budget=6)
+    >>> literal, ours = algorithm_1(problem, 6, eps=0.01), st.solve(problem, budget=6)
     >>> ours.value <= literal.value + 1e-9
     True
     """

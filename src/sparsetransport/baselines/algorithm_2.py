@@ -60,7 +60,7 @@ def algorithm_2(
     >>> from sparsetransport.baselines import algorithm_2
     >>> C = np.abs(np.arange(6.0)[:, None] - np.arange(5.0)) / 5.0
     >>> problem = st.Problem.from_matrices(C, unbalanced=1.0, reg=1.0)
-    >>> literal, ours = algorithm_2(problem, 2), st.solve_problem(problem, budget=st.PerColumn(2))
+    >>> literal, ours = algorithm_2(problem, 2), st.solve(problem, budget=st.PerColumn(2))
     >>> ours.value <= literal.value + 1e-9
     True
     """

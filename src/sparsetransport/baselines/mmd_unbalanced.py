@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats
-from ..api import solve_problem
+from ..api import solve
 from ..geometry.matrices import Gram
 from ..problem import Problem
 from ..result import Result
@@ -45,7 +45,7 @@ def mmd_uot(problem: Problem, solver: str = "exact", max_iter: int = 1000) -> Re
     _checks.choice("solver", solver, {"exact": None, "apgd": None})
     max_iter = _checks.positive_int("max_iter", max_iter)
     if solver == "exact":
-        exact = solve_problem(problem)
+        exact = solve(problem)
         exact.log["problem"] = problem
         return exact
     plan = _descend(problem, max_iter)

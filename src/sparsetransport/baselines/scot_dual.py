@@ -51,7 +51,7 @@ def scot_dual(problem: Problem, k: int, max_iter: int = 1000, *, tol: float = 1e
     >>> C = np.abs(np.arange(6.0)[:, None] - np.arange(5.0)) / 5.0
     >>> problem = st.Problem.from_matrices(C, unbalanced=1.0, reg=1.0)
     >>> res = scot_dual(problem, k=2, tol=1e-9)
-    >>> ours = st.solve_problem(problem, budget=st.PerColumn(2))
+    >>> ours = st.solve(problem, budget=st.PerColumn(2))
     >>> ours.value <= res.value + 1e-9, res.log["gap"] >= -1e-9
     (True, True)
     """

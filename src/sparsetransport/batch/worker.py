@@ -20,7 +20,7 @@ from ..engine import batch_solver
 from ..engine.matching import is_one_to_one
 from ..geometry.kernels import Delta
 from ..options import Budget, Options
-from ..problem import Problem, costs_are_lost, weights_of
+from ..problem import Problem, as_problem, costs_are_lost, weights_of
 from ..result import Parts, Path, Result, Status
 from .stack import Matrices, Stack, matrices
 
@@ -39,7 +39,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_turn)
 
 _STATUS = {BUDGET_USED: Status.BUDGET_USED, LOCAL: Status.LOCAL, OPTIMAL: Status.OPTIMAL}
-_DEFAULTS = {"kernels": None, "unbalanced": "auto", "reg": 0.0}
 Budgets = Budget | Callable[[int, int], Budget]
 """One for all problems, or a function of their shapes."""
 
@@ -142,22 +141,12 @@ def _is_plain(geometry: dict[str, Any]) -> bool:
 def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:
     """A problem as the user gave it, and what turns arrays into the user's kind."""
     if isinstance(item, Problem):
-        _refuse_geometry(geometry)
-        return item, _checks.as_numpy
+        return as_problem(item, **geometry), _checks.as_numpy
     if not isinstance(item, tuple):
         item = (item,)
     if not 1 <= len(item) <= 3:
         raise TypeError(f"a problem must be a Problem, a cost matrix or a tuple (C, a, b), got a tuple of {len(item)}")
-    return Problem.from_matrices(*item, **geometry), _checks.same_kind(*item)
-
-
-def _refuse_geometry(geometry: dict[str, Any]) -> None:
-    """See that nothing was asked for that a `Problem` has settled already."""
-    for name, value in geometry.items():
-        if not isinstance(value, str | float | int | None) or value != _DEFAULTS[name]:
-            raise TypeError(
-                f"{name} is settled in a Problem: build it with what it should be, got {name}={value!r} too"
-            )
+    return as_problem(*item, **geometry), _checks.same_kind(*item)
 
 
 class _Budgets:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ..api import solve_problem
+from ..api import solve
 from ..apps.network_design import design
 from ..apps.word_alignment.aligner import WordAligner
 from ..batch import solve_batch
@@ -39,12 +39,12 @@ def small_calls() -> dict[str, Callable[[], Any]]:
     alone = Problem.from_points(X, Y, rng.random(8), rng.random(6), kernels="delta")
     aligner = WordAligner(lambda words: [[len(word), 1] for word in words])
     return {
-        "plans": partial(solve_problem, problem, budget=5),
-        "plans that are proved to be good": partial(solve_problem, problem, budget=PerColumn(1), gap_tol=1e-9),
-        "plans where every point counts for itself": partial(solve_problem, alone, budget=9, gap_tol=1e-9),
-        "plans of many points": partial(solve_problem, lazy, budget=5, gap_tol=1e-9),
-        "the paper's solver": partial(solve_problem, problem, budget=5, inner="apgd", tol=1.0),
-        "exact gains": partial(solve_problem, problem, budget=PerColumn(1), method="greedy"),
+        "plans": partial(solve, problem, budget=5),
+        "plans that are proved to be good": partial(solve, problem, budget=PerColumn(1), gap_tol=1e-9),
+        "plans where every point counts for itself": partial(solve, alone, budget=9, gap_tol=1e-9),
+        "plans of many points": partial(solve, lazy, budget=5, gap_tol=1e-9),
+        "the paper's solver": partial(solve, problem, budget=5, inner="apgd", tol=1.0),
+        "exact gains": partial(solve, problem, budget=PerColumn(1), method="greedy"),
         "batches": partial(solve_batch, [(cost_matrix(X, Y),)] * 2, budget=5),
         "links for many scenarios": partial(solve_shared, [problem] * 2, budget=5),
         "networks": partial(design, rng.random((4, 5)), np.ones(4), rng.random((6, 5)), 6),

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from .. import _checks
 from .._numba.timer import compile_timer
-from ..api import solve_problem
+from ..api import solve as solve_transport
 from ..budgets import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..fewest import Fewest, solve_fewest
 from ..geometry.costs import METRICS
@@ -236,10 +236,10 @@ def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tupl
         "callback": callback,
     }
     if settings.within is None:
-        return problem, solve_problem(problem, budget=settings.budget, **options), None
+        return problem, solve_transport(problem, budget=settings.budget, **options), None
     others = settings.budget
     count = Uniform if others is None else lambda number: others & Uniform(number)
-    found = solve_fewest(problem, settings.within, budget=count, **options)
+    found = solve_fewest(problem, within=settings.within, budget=count, **options)
     return problem, found.result, found
 
 

@@ -143,14 +143,14 @@ def ssot(pair: Pair, trial: Trial) -> Floats:
 
 def mmd_uot(pair: Pair, trial: Trial) -> Floats:
     """The paper's objective without a budget, solved exactly."""
-    return np.asarray(st.solve_problem(pair.problem(trial)).plan)
+    return np.asarray(st.solve(pair.problem(trial)).plan)
 
 
 def gen_sparse_uot(pair: Pair, trial: Trial) -> Floats:
     """The paper's objective and budget."""
     m, n = pair.between.shape
     budget = {"min": min(m, n), "max": max(m, n), "sum": m + n}[trial["budget"]]
-    return np.asarray(st.solve_problem(pair.problem(trial), budget=min(budget, m * n)).plan)
+    return np.asarray(st.solve(pair.problem(trial), budget=min(budget, m * n)).plan)
 
 
 def _grid(**choices: Sequence[Any]) -> list[Trial]:

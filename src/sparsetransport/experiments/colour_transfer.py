@@ -95,11 +95,11 @@ def compare(image: Any, reference: Any, colours: int, *, seed: int, progress: Pr
         EXACT: lambda: baselines.exact_ot(published),
         SSOT: lambda: baselines.ssot(published, SSOT_REG),
         MMD: lambda: baselines.mmd_uot(published, solver="apgd"),
-        OURS: lambda: st.solve_problem(published, budget=colours),
-        OURS_CLOSER: lambda: st.solve_problem(closer, budget=colours),
+        OURS: lambda: st.solve(published, budget=colours),
+        OURS_CLOSER: lambda: st.solve(closer, budget=colours),
     }
     small = st.Problem.from_matrices(np.eye(4))  # imports and compiles, which is not to be timed
-    st.solve_problem(small, budget=3)
+    st.solve(small, budget=3)
     baselines.exact_ot(small)
     baselines.ssot(small, SSOT_REG)
     outcomes: dict[str, Outcome] = {}
@@ -119,7 +119,7 @@ def links_needed(image: Any, reference: Any, sizes: tuple[int, ...], *, seed: in
         source, target = palette(image, colours, rng=rng), palette(reference, colours, rng=rng)
         problem = palette_problem(source, target, unbalanced=CLOSER, kernel=KERNEL)
         exact = recolour(image, source, target, baselines.exact_ot(problem))
-        plans = [st.solve_problem(problem, budget=budget) for budget in (colours, 3 * colours // 2, None)]
+        plans = [st.solve(problem, budget=budget) for budget in (colours, 3 * colours // 2, None)]
         pictures = [np.asarray(image), *(recolour(image, source, target, plan) for plan in plans)]
         table.rows.append([colours, *(_rmse(picture, exact) for picture in pictures), len(plans[-1].mass)])
     return table

@@ -118,7 +118,7 @@ def solve_all(setting: Setting, X: Any, Y: Any) -> tuple[st.Problem, dict[str, s
         SSOT: ssot,
         SSOT_TOP: baselines.top_k(ssot, setting.budget),
         MMD: baselines.top_k(baselines.mmd_uot(problem), setting.budget),
-        OURS: st.solve_problem(problem, budget=setting.budget),
+        OURS: st.solve(problem, budget=setting.budget),
     }
 
 

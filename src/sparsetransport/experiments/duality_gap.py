@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .. import ConvergenceWarning, PerColumn, Problem, Result, solve_problem
+from .. import ConvergenceWarning, PerColumn, Problem, Result, solve
 from ..baselines import algorithm_2, scot_dual
 from ..certify.bounds import bound_at
 from . import images
@@ -151,8 +151,8 @@ def _measure(
     bound, _, _ = bound_at(problem, budget.limits(problem.shape), problem.a - row_sum, problem.b - col_sum)
     published = scot_dual(problem, k)
     patient = scot_dual(problem, k, max_iter=20_000, tol=1e-14)
-    ours_seconds, ours = timed(lambda: solve_problem(problem, budget=budget))
-    proved_seconds, _ = timed(lambda: solve_problem(problem, budget=budget, gap_tol=GAP_TOL))
+    ours_seconds, ours = timed(lambda: solve(problem, budget=budget))
+    proved_seconds, _ = timed(lambda: solve(problem, budget=budget, gap_tol=GAP_TOL))
     return Row(
         kernel,
         unbalanced,
@@ -176,7 +176,7 @@ def _general(problem: Problem, seed: int, max_iter: int) -> Result:
     """Algorithm 2 as the package has it, with all iterations in every step: tighter steps, a product with H in each."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return solve_problem(
+        return solve(
             problem,
             budget=PerColumn(images.PER_COLUMN),
             method="residual",

@@ -164,7 +164,7 @@ def _measure(
             for name, eps in ({OMP: None} | EPS).items():
                 seconds, split = _timed(partial(_split, market, count, eps, max_iter))
                 judge.note(name, count, split, seconds)
-            seconds, shared = _faster(partial(solve_shared, _problems(market), count, polish=False))
+            seconds, shared = _faster(partial(solve_shared, _problems(market), budget=count, polish=False))
             judge.note(SHARED, count, shared.links, seconds)
             seconds, network = _timed(partial(design, market.profit, market.supply, market.train, count))
             judge.note(DESIGN, count, network.links, seconds)

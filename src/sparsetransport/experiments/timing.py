@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .. import PerColumn, Problem, Step, solve_problem
+from .. import PerColumn, Problem, Step, solve
 from ..baselines import algorithm_2
 from . import images
 from .report import Progress, Quiet, Report, Table, command
@@ -105,7 +105,7 @@ def _courses(problem: Problem, seed: int, max_iter: int, progress: Progress) -> 
 def _ours(problem: Problem) -> tuple[Course, float]:
     """Our course and bound; its last point is the plan that is handed out."""
     clock = _Clock()
-    result = solve_problem(problem, budget=PerColumn(images.PER_COLUMN), callback=clock)
+    result = solve(problem, budget=PerColumn(images.PER_COLUMN), callback=clock)
     ended = time.perf_counter() - clock.begin
     seconds, objective, entries = clock.course("ours")[1:]
     course = Course(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _checks
-from ..api import solve_problem
+from ..api import solve
 from ..batch import solve_batch
 from ..budgets import Matroid
 from ..geometry.kernels import Delta
@@ -163,7 +163,7 @@ class _Batch(NamedTuple):
         for k, which in enumerate(some):
             if not isinstance(results[k], Result):
                 with self._named(which):
-                    results[k] = solve_problem(problems[k], start=self.starts[which], **self.options)
+                    results[k] = solve(problems[k], start=self.starts[which], **self.options)
         return list(zip(problems, results, strict=True))
 
     def _problem(self, which: int) -> Problem:

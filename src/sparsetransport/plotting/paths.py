@@ -102,7 +102,7 @@ def plot_sweep(
     >>> import numpy as np, sparsetransport as st
     >>> from sparsetransport.plotting import plot_sweep
     >>> problem = st.Problem.from_matrices(np.arange(20.0).reshape(4, 5) % 7)
-    >>> ax = plot_sweep(st.solve_sweep(problem, [2, 4, 6, 8]))
+    >>> ax = plot_sweep(st.solve_sweep(problem, budgets=[2, 4, 6, 8]))
     >>> ax.get_ylabel()
     'objective'
     """

@@ -224,7 +224,7 @@ def design(
     weights: Any = None,
     held_out: Any = None,
     polish: bool = True,
-    n_jobs: int | None = -1,
+    n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> Design:
     """Choose which links to build so that the expected profit over demand scenarios is large.
@@ -302,7 +302,9 @@ def _designed(
     (chosen, earned, problems), tried = _choose(task, options)
     exchanges = polish and not (told and told.stopped)
     if exchanges:
-        exchanged = solve_shared(problems, task.budget, fixed=task.fixed, start=chosen.links, polish=True, **options)
+        exchanged = solve_shared(
+            problems, budget=task.budget, fixed=task.fixed, start=chosen.links, polish=True, **options
+        )
         score = task.score(exchanged.links)
         if score.expected > earned.expected:
             chosen, earned = exchanged, score
@@ -339,14 +341,14 @@ def _choose(
     for scaled in (False, True) if task.lopsided else (False,):
         for strength in STRENGTHS:
             problems = task.problems(strength, scaled=scaled)
-            links = solve_shared(problems, task.budget, fixed=task.fixed, polish=False, **options)
+            links = solve_shared(problems, budget=task.budget, fixed=task.fixed, polish=False, **options)
             found.append((links, task.score(links.links), problems))
     tried = [earned for _, earned, _ in found]
     best = max(reversed(found), key=lambda one: float(f"{one[1].expected:.9e}"))
     for classic in (dedicated, long_chain):
         start = classic(task.rates, task.capacity, task.demand, weights=task.weights, allowed=task.allowed)
         if len(start) + len(task.fixed) <= task.links:
-            links = solve_shared(best[2], task.budget, fixed=task.fixed, start=start, polish=False, **options)
+            links = solve_shared(best[2], budget=task.budget, fixed=task.fixed, start=start, polish=False, **options)
             earned = task.score(links.links)
             tried.append(earned)
             if earned.expected > best[1].expected * (1.0 + 1e-9):
@@ -378,7 +380,7 @@ def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:
     if len(chosen) >= task.links or not task.allowed.any():
         return chosen
     problems = task.problems(STRENGTHS[-1], scaled=task.lopsided, stretch=STRETCH)
-    return solve_shared(problems, task.budget, fixed=chosen, polish=False, **options).links
+    return solve_shared(problems, budget=task.budget, fixed=chosen, polish=False, **options).links
 
 
 def _task(
