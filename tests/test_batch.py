@@ -307,7 +307,7 @@ def _with_one_large_cost():
 @pytest.mark.parametrize(
     ("problem", "options", "message"),
     [
-        (_with_one_large_cost(), {}, "follows the mean cost"),
+        (_with_one_large_cost(), {}, "is based on the mean cost"),
         (_with_one_large_cost(), {"unbalanced": 1e9}, "lost in rounding"),
         (st.Problem.from_matrices(_with_one_large_cost(), unbalanced=1e9), {}, "lost in rounding"),
         ((np.ones((60, 5)), np.ones(60)), {}, "a has a total of 60, and b, which is not given, of one"),
@@ -488,7 +488,7 @@ def test_a_bad_problem_names_its_index():
 def test_what_a_problem_has_settled_is_not_asked_for_again(given):
     """Kernels and weights are those of a Problem: others beside it are refused by name, the defaults are not."""
     problem = st.Problem.from_matrices(np.ones((2, 2)), unbalanced=2.0)
-    with pytest.raises(st.ProblemError, match=rf"problems\[1\]: {next(iter(given))} is settled in a Problem"):
+    with pytest.raises(st.ProblemError, match=rf"problems\[1\]: {next(iter(given))} must not be given beside a Problem"):
         st.solve_batch([np.ones((2, 2)), problem], **given)
     assert st.solve_batch([problem], kernels=None, unbalanced="auto", reg=0)[0].log["unbalanced"] == (2.0, 2.0)
 

@@ -266,13 +266,13 @@ def test_a_partition_between_groups():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[1]], [1], 2), r"rows must have one group for each, got shape \(1, 1\)"),
-        (([1], [], 2), r"cols must have one group for each, got shape \(0,\)"),
+        (([[1]], [1], 2), r"rows must be a list of groups, one for each, got shape \(1, 1\)"),
+        (([1], [], 2), r"cols must be a list of groups, one for each, got shape \(0,\)"),
         (
             (["a"], ["b"], {("a", "c"): 1}),
-            r"capacities must be for a group of rows and one of columns, got \('a', 'c'\)",
+            r"capacities must have pairs of a row group and a column group as keys, got \('a', 'c'\)",
         ),
-        ((["a"], ["b"], {"a": 1}), "capacities must be for a group of rows and one of columns, got 'a'"),
+        ((["a"], ["b"], {"a": 1}), "capacities must have pairs of a row group and a column group as keys, got 'a'"),
     ],
 )
 def test_groups_that_do_not_fit(arguments, message):

@@ -227,7 +227,7 @@ def test_an_error_inside_a_batch_names_the_problem():
 def test_weights_that_jax_traces_are_refused_by_name(name, transform):
     """They are part of what is compiled."""
     C = jnp.asarray(np.random.default_rng(0).random((3, 4)))
-    with pytest.raises(TypeError, match=f"^{name} must be known when JAX traces the call"):
+    with pytest.raises(TypeError, match=f"^{name} must be a number known when JAX traces the call"):
         transform(lambda weight: sparse_transport(C, **{name: weight}).value)(2.0)
     with pytest.raises(TypeError, match=r"^unbalanced must be known"):
         jax.jit(lambda weight: sparse_transport(C, unbalanced=(1.0, weight)).value)(2.0)

@@ -206,7 +206,7 @@ def test_fixed_links_stay_and_count():
     shared = st.solve_shared(problems, budget=6, fixed=fixed)
     assert [tuple(link) for link in shared.links[:2].tolist()] == fixed
     assert len(shared.links) == 6
-    with pytest.raises(ValueError, match="fixed must fit the budget, got 2 links"):
+    with pytest.raises(ValueError, match="fixed must be within the budget, got 2 links"):
         st.solve_shared(problems, budget=1, fixed=fixed)
 
 

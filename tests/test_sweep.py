@@ -68,7 +68,7 @@ def test_a_callback_ends_it():
         ((problem_of(0), "many"), {}, TypeError, "budget must be a positive int.*got 'm'"),
         ((problem_of(0), [5, 0]), {}, ValueError, "budget must be a positive int, got 0"),
         ((problem_of(0), [5]), {"method": "best"}, ValueError, "method"),
-        ((problem_of(0), [5]), {"budget": 3}, TypeError, "takes budgets"),
+        ((problem_of(0), [5]), {"budget": 3}, TypeError, "budget must not be given to solve_sweep"),
     ],
 )
 def test_bad_input(arguments, options, error, message):

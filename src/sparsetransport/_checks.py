@@ -1,4 +1,4 @@
-"""Arrays and numbers in: every error names the argument, the rule and the value, before any work starts."""
+"""Checks of arguments: every error names the argument, the rule and the value, before any work starts."""
 
 import importlib
 import math
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Seed = int | np.random.Generator | None
-"""What randomness comes from."""
+"""The source of randomness: a seed, a generator, or None for fresh entropy."""
 
 
 class _Exchangeable(Protocol):
@@ -29,12 +29,13 @@ class _Exchangeable(Protocol):
 ArrayLike = npt.ArrayLike | _Exchangeable
 """Arrays of NumPy, PyTorch, JAX or CuPy, tables, and lists of numbers."""
 
-_OURS = ("sparsetransport", "joblib", "concurrent", "threading", "contextlib", "torch")  # no user has a line in these
-_NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # of ml_dtypes, which JAX uses and NumPy takes for raw bytes
+# Packages whose frames are not the user's code.
+_OURS = ("sparsetransport", "joblib", "concurrent", "threading", "contextlib", "torch")
+_NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # dtypes of ml_dtypes, used by JAX, that NumPy sees as raw bytes
 
 
 class SparseTransportWarning(UserWarning):
-    """Something was adjusted or stopped early; the result says what."""
+    """Something was adjusted, or stopped early; the message says what."""
 
 
 class ConvergenceWarning(SparseTransportWarning):
@@ -42,7 +43,7 @@ class ConvergenceWarning(SparseTransportWarning):
 
 
 def warn(message: str, category: type[SparseTransportWarning] = SparseTransportWarning) -> None:
-    """Warn at the line of the caller outside of the package, and of what runs its threads."""
+    """Warn at the line of the user's code, outside of the package and of the libraries that run its threads."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OURS:
         level, frame = level + 1, frame.f_back
@@ -50,7 +51,7 @@ def warn(message: str, category: type[SparseTransportWarning] = SparseTransportW
 
 
 def missing(sentence: str, extra: str) -> ImportError:
-    """The error where an optional package is absent: the sentence says what needs it, the extra brings it."""
+    """The error for a missing optional package: the sentence says what needs it, the extra installs it."""
     return ImportError(f"{sentence}: pip install 'sparsetransport[{extra}]'")
 
 
@@ -58,7 +59,7 @@ def to_numpy(value: Any) -> NDArray[Any]:
     """A NumPy array from any array library, without its gradient, on the CPU."""
     if array_api_compat.is_torch_array(value):
         value = value.detach().cpu()
-        # NumPy knows no bfloat16, nor anything smaller than half precision.
+        # NumPy has no bfloat16, nor anything smaller than half precision.
         return np.asarray(value.float() if value.is_floating_point() and value.itemsize < 4 else value)
     if array_api_compat.is_cupy_array(value):
         return np.asarray(value.get())
@@ -67,15 +68,13 @@ def to_numpy(value: Any) -> NDArray[Any]:
 
 
 def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
-    """See that an array has all its entries: it is not sparse, and none is masked."""
+    """Raise an error if an array is sparse or has masked entries."""
     sparse_torch = array_api_compat.is_torch_array(value) and "strided" not in str(value.layout)
     if sparse_torch or hasattr(value, "toarray"):  # SciPy's and CuPy's have that
-        cure = "; zeros are costs too, and forbidden pairs are +inf" if infinite else ""
+        cure = ": call .toarray(), where zeros are costs of zero and forbidden pairs must be +inf" if infinite else ""
         raise TypeError(f"{name} must be a dense array, got a sparse {type(value).__name__}{cure}")
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        cure = (
-            "call .filled(np.inf) to forbid the masked pairs" if infinite else "call .filled with what they should be"
-        )
+        cure = "call .filled(np.inf) to forbid the masked pairs" if infinite else "call .filled(value) to replace them"
         place = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(value))[0])
         raise ValueError(f"{name} must not have masked entries, got one at {place}: {cure}")
 
@@ -83,7 +82,7 @@ def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
 def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure: str = "") -> Floats:
     """``value`` as a contiguous float64 array: not empty, no NaN, no ``-inf``, ``+inf`` only if ``infinite``.
 
-    ``cure`` is what to say to somebody whose array has other dimensions.
+    ``cure`` is a hint for an array with another number of dimensions.
     """
     require_entries(name, value, infinite=infinite)
     try:
@@ -110,7 +109,7 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure
 
 
 def rounding(value: Any) -> float:
-    """The relative spacing of the floats that an array was given in, that of float64 at the least."""
+    """The machine epsilon of the dtype that an array was given in, at least that of float64."""
     least = float(np.finfo(np.float64).eps)
     if not array_api_compat.is_array_api_obj(value):
         return least
@@ -133,16 +132,16 @@ def masses(name: str, value: Any, size: int) -> Floats:
 
 
 def labels(table: Any, axis: str) -> Any:
-    """The labels of the "index" or the "columns" of a table of pandas; None of anything else."""
+    """The labels of the "index" or the "columns" of a pandas table; None for anything else."""
     return getattr(table, axis, None) if hasattr(table, "iloc") else None
 
 
 def require_order(what: str, first: Any, second: Any) -> None:
-    """See that the same labels are in the same order, since entries go by position."""
+    """Raise an error if the same labels are in another order, since entries are matched by position."""
     if first is None or second is None or list(first) == list(second):
         return
     if set(first) == set(second):
-        raise ValueError(f"{what} must have their labels in the same order: entries go by position")
+        raise ValueError(f"{what} must have their labels in the same order: entries are matched by position")
 
 
 def weights(value: Any, count: int) -> Floats:
@@ -167,14 +166,14 @@ def pairs(name: str, value: Any, rule: str = "a list of pairs of ints") -> list[
 
 
 def inside(name: str, value: list[tuple[int, int]], shape: tuple[int, int], rule: str | None = None) -> None:
-    """See that pairs are those of a plan of some shape."""
+    """Raise an error unless all pairs lie in a plan of the given shape."""
     for pair in value:
         if not (0 <= pair[0] < shape[0] and 0 <= pair[1] < shape[1]):
             raise ValueError(f"{name} must hold {rule or f'pairs of a plan of shape {shape}'}, got {pair}")
 
 
 def mask(name: str, value: Any, shape: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which pairs are meant, by an array of bools or by pairs."""
+    """A mask of pairs, from a bool array or a list of pairs."""
     given = to_numpy(value)
     if given.dtype == bool:
         if given.shape != shape:
@@ -237,12 +236,12 @@ def threads(n_jobs: Any) -> int:
 
 
 def cores() -> int:
-    """How many there are to use."""
+    """The number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def generator(name: str, value: Any) -> np.random.Generator:
-    """A random generator, from a seed or from one."""
+    """A random generator, from a seed or a generator."""
     try:
         return np.random.default_rng(value)
     except (TypeError, ValueError) as error:
@@ -250,21 +249,21 @@ def generator(name: str, value: Any) -> np.random.Generator:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False, and nothing that merely counts as such."""
+    """True or False; other truthy or falsy values are refused."""
     if not isinstance(value, bool | np.bool):
         raise TypeError(f"{name} must be True or False, got {value!r}")
     return bool(value)
 
 
 def function(name: str, value: Any) -> Any:
-    """Something to call, or None."""
+    """A callable, or None."""
     if value is not None and not callable(value):
         raise TypeError(f"{name} must be callable, got {value!r}")
     return value
 
 
 def choice(name: str, value: Any, known: dict[str, Any]) -> Any:
-    """``known[value]``, or an error that lists what is known."""
+    """``known[value]``, or an error that lists the known names."""
     if not isinstance(value, str) or value not in known:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
     return known[value]
@@ -276,9 +275,9 @@ def as_numpy(array: NDArray[Any]) -> NDArray[Any]:
 
 
 class _Like:
-    """Turns NumPy arrays into the array type, and onto the device, of the first of other arrays; can be pickled.
+    """Converts NumPy arrays to the library and the device of the first of the given arrays; can be pickled.
 
-    Floats get the precision of the others, the highest if they differ, or their library's choice where none is a float.
+    Floats get the highest precision among the given arrays, or the default of their library if none holds floats.
     """
 
     def __init__(self, *values: Any) -> None:
@@ -293,7 +292,7 @@ class _Like:
         self.dtype = namespace.result_type(*floats) if floats else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """JAX's devices cannot be pickled: its arrays come back on the default one."""
+        """The state without a device of JAX, which cannot be pickled: its arrays come back on the default device."""
         return self.__dict__ | ({"device": None} if self.namespace.startswith("jax") else {})
 
     def __call__(self, array: NDArray[Any]) -> Any:
@@ -302,7 +301,7 @@ class _Like:
 
 
 def same_kind(*inputs: Any) -> Callable[[NDArray[Any]], Any]:
-    """A function that turns NumPy arrays into the kind of the foreign inputs: see `_Like`."""
+    """A function that converts NumPy arrays to the library of the inputs that are not NumPy arrays: see `_Like`."""
     foreign = [
         value
         for value in inputs

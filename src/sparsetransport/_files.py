@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all."""
+"""Files that are written completely or not at all."""
 
 import os
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A file beside ``path`` to write to, which takes its place when all went well."""
-    unfinished = path.with_name(f".{os.getpid()}.{path.name}")  # with the same ending, which some writers go by
+    """A temporary file beside ``path`` to write to, which replaces it if no error occurs."""
+    unfinished = path.with_name(f".{os.getpid()}.{path.name}")  # with the same extension, which some writers look at
     try:
         yield unfinished
         os.replace(unfinished, path)

@@ -51,14 +51,14 @@ class Matroid(ABC):
 
     @abstractmethod
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``, which is allowed and does not hold it?"""
+        """True if ``pair`` may be added to ``support``, which is allowed and does not contain it."""
 
     def mask(self, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDArray[np.bool_]:
         """Which of the pairs ``(rows[k], cols[k])`` may be added."""
         return np.array([self.can_add(support, (int(i), int(j))) for i, j in zip(rows, cols, strict=True)], bool)
 
     def __and__(self, other: "Matroid | SupportsIndex") -> "Matroid":
-        """Both budgets at once. In general no matroid any more; the greedy methods stay feasible."""
+        """Both budgets at once: in general not a matroid, but the greedy methods stay feasible."""
         other = _of_number(other)
         if not isinstance(other, Matroid):
             return NotImplemented
@@ -70,7 +70,7 @@ class Matroid(ABC):
 
 
 class _Both(Matroid):
-    """Two budgets at once, at least one of which does not count."""
+    """Two budgets at once, at least one of which is not a `Counting` budget."""
 
     is_matroid = False
 
@@ -82,7 +82,7 @@ class _Both(Matroid):
 
 
 class Limits(NamedTuple):
-    """What a counting budget allows on a plan: capacities of the whole, of rows, of columns and of groups."""
+    """What a counting budget allows: capacities of the whole plan, of rows, of columns and of groups."""
 
     total: int
     rows: Ints  # (m,)
@@ -121,7 +121,7 @@ def no_limits(shape: Shape) -> Limits:
 
 
 class Counting(Matroid):
-    """A budget that counts entries of groups of pairs, each with a capacity; equal to one made with the same."""
+    """A budget that limits the number of entries in groups of pairs; two with the same capacities are equal."""
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if type(self) is type(other) else NotImplemented
@@ -135,7 +135,7 @@ class Counting(Matroid):
         return id(self)
 
     def limits(self, shape: Shape) -> Limits:
-        """The capacities on a plan of this shape; errors come from here, and one warning for what is clamped."""
+        """The capacities on a plan of this shape; raises errors, and warns once about capacities that are clamped."""
         known: dict[Shape, Limits] = self.__dict__.setdefault("_known", {})
         if shape not in known:
             known[shape] = self._limits(shape)
@@ -147,12 +147,12 @@ class Counting(Matroid):
 
 
 def counts(matroid: Matroid | None) -> bool:
-    """Do the limits say all there is to say of the budget? Not if a subclass forbids more."""
+    """True if the limits describe the whole budget, which they do not if a subclass forbids more."""
     return matroid is None or (isinstance(matroid, Counting) and type(matroid).can_add.__module__ == __name__)
 
 
 def limits_of(matroid: Matroid | None, shape: Shape) -> Limits:
-    """Limits that every plan within the budget keeps, and that say all of it if it `counts`."""
+    """Limits that every plan within the budget keeps; they describe the whole budget if it `counts`."""
     if isinstance(matroid, _Both):
         return _joined([limits_of(part, shape) for part in matroid.parts])
     return matroid.limits(shape) if isinstance(matroid, Counting) else no_limits(shape)
@@ -188,7 +188,7 @@ def free(limits: Limits, support: Sequence[Pair], rows: Ints, cols: Ints) -> NDA
 
 
 def _own(name: str, value: Any) -> int | tuple[int, ...]:
-    """One capacity or several, as numbers that nobody can change any more."""
+    """One capacity or several, as an immutable copy."""
     if np.ndim(value) == 0:
         return _checks.positive_int(name, value)
     array = np.asarray(value)
@@ -213,7 +213,7 @@ def _capacities(
         raise ValueError(f"{name} must have one capacity for each of the {count} {of}, got {len(value)}")
     array = np.array([min(one, UNLIMITED) for one in value[:count]], np.int64)
     if array.max(initial=0) > largest:
-        _checks.warn(f"{name} = {max(value)} is more than there are pairs to count: clamped to {largest}")
+        _checks.warn(f"{name} = {max(value)} is more than the number of pairs that it limits: clamped to {largest}")
     return np.minimum(array, largest)
 
 
@@ -241,12 +241,12 @@ class Uniform(Counting):
         return no_limits(shape)._replace(total=int(_capacities("budget", self.k, 1, shape[0] * shape[1], "plans")[0]))
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
+        """True if ``pair`` may be added to ``support``."""
         return len(support) < self.k
 
 
 class _PerLine(Counting):
-    """At most ``k`` entries in every line, or so many in each."""
+    """At most ``k`` entries in every line, or ``k[i]`` in line ``i``."""
 
     _axis: ClassVar[int]  # 0: lines are rows, 1: columns
 
@@ -266,7 +266,7 @@ class _PerLine(Counting):
         return no_limits(shape)._replace(**{("rows", "cols")[self._axis]: capacities})
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
+        """True if ``pair`` may be added to ``support``."""
         line = pair[self._axis]
         capacity = self.k if isinstance(self.k, int) else self.k[line]
         return bool(sum(held[self._axis] == line for held in support) < capacity)
@@ -306,9 +306,9 @@ class Partition(Counting):
     Parameters
     ----------
     labels : int array of shape (m, n)
-        The group of every pair; a negative label means: not counted.
+        The group of every pair; pairs with a negative label are not limited.
     capacities : int or list of int
-        One for all groups, or one each; groups at the end may have no pair.
+        One for all groups, or one for each; groups at the end may have no pair.
 
     Examples
     --------
@@ -332,14 +332,14 @@ class Partition(Counting):
 
     @classmethod
     def between(cls, rows: Any, cols: Any, capacities: int | Mapping[tuple[Any, Any], int]) -> "Partition":
-        """At most so many entries between each group of rows and each group of columns.
+        """A limit on the entries between each group of rows and each group of columns.
 
         Parameters
         ----------
         rows, cols : arrays of shape (m,) and (n,)
-            The group of every row and column: numbers, strings, or whatever else compares.
+            The group of every row and column: numbers, strings or other values that can be sorted.
         capacities : int or dict
-            One for all pairs of groups; or one each, by the names of the two, and those left out are not counted.
+            One for all pairs of groups; or a dict from pairs of groups to capacities; a missing pair has no limit.
 
         Examples
         --------
@@ -361,7 +361,7 @@ class Partition(Counting):
         group = np.full(len(near) * len(far), -1)
         for k, pair in enumerate(capacities):
             if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] in first and pair[1] in second):
-                raise ValueError(f"capacities must be for a group of rows and one of columns, got {pair!r}")
+                raise ValueError(f"capacities must have pairs of a row group and a column group as keys, got {pair!r}")
             group[first[pair[0]] * len(far) + second[pair[1]]] = k
         return cls(group[labels], list(capacities.values()))
 
@@ -378,7 +378,7 @@ class Partition(Counting):
         return no_limits(shape)._replace(labels=self.labels[None], groups=self._caps)
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
+        """True if ``pair`` may be added to ``support``."""
         group = self.labels[pair]
         return bool(group < 0 or sum(self.labels[held] == group for held in support) < self._caps[group])
 
@@ -386,15 +386,15 @@ class Partition(Counting):
 def _line_of_groups(name: str, groups: Any) -> NDArray[Any]:
     array = np.asarray(groups)
     if array.ndim != 1 or not array.size:
-        raise ValueError(f"{name} must have one group for each, got shape {array.shape}")
+        raise ValueError(f"{name} must be a list of groups, one for each, got shape {array.shape}")
     return array
 
 
 class Intersection(Counting):
     """Several counting budgets at once: ``PerRow(1) & PerColumn(1)``.
 
-    In general no matroid any more: the greedy methods stay feasible, and the bounds hold, but the a-priori guarantees
-    of the paper do not apply.
+    In general an intersection is not a matroid: the greedy methods stay feasible and the bounds hold, but the a-priori
+    guarantees of the paper do not apply.
 
     Examples
     --------
@@ -423,14 +423,14 @@ class Intersection(Counting):
         return _joined([part.limits(shape) for part in self.parts])
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
+        """True if ``pair`` may be added to ``support``."""
         return all(part.can_add(support, pair) for part in self.parts)
 
 
 class Laminar(Intersection):
-    """Nested groups, for example at most ``k`` a column and ``K`` in the whole plan.
+    """Limits on nested groups, for example at most ``k`` entries in every column and ``K`` in the whole plan.
 
-    Groups must be nested: any two of them are disjoint, or one holds the other. Then the allowed sets form a matroid.
+    Groups must be nested: any two are disjoint, or one contains the other. Then the allowed sets form a matroid.
 
     Examples
     --------
@@ -455,12 +455,12 @@ class Laminar(Intersection):
         for k, first in enumerate(layers):
             for second in layers[:k]:
                 if not _nested(first, second):
-                    raise ValueError(f"{self!r}: some groups cross; join the budgets with & for an intersection")
+                    raise ValueError(f"{self!r}: groups must be nested, and some cross; join the budgets with &")
         return limits
 
 
 def _nested(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    """Is every group of one partition inside or outside every group of the other?"""
+    """True if every two groups, one of each partition, are disjoint or nested."""
     counted = (first >= 0) & (second >= 0)
     size_1 = np.bincount(first[first >= 0])
     size_2 = np.bincount(second[second >= 0])
@@ -481,6 +481,6 @@ def as_matroid(budget: Any) -> Matroid | None:
 
 
 def _of_number(budget: Any) -> Any:
-    """A whole-plan budget if this is an int, else the thing itself."""
+    """A whole-plan budget if this is an int, else the argument unchanged."""
     is_int = isinstance(budget, numbers.Integral) and not isinstance(budget, bool | np.bool)
     return Uniform(int(budget)) if is_int else budget

@@ -231,6 +231,13 @@ class Effort:
                 return np.zeros((0, 6))
         return np.array(rows).reshape(-1, 6)
 
+    def beyond(self, entries: int) -> int:
+        """How many entries a plan of so many may have beyond its budget on the way."""
+        return max(
+            (min(max(entries, each.least), each.most) for each in self.improvers if isinstance(each, Eliminate)),
+            default=0,
+        )
+
     @property
     def improves(self) -> bool:
         """True if it does more than growing."""

@@ -1,4 +1,4 @@
-"""scikit-learn: labels handed from points that have them to points that do not, by one sparse plan.
+"""Label transfer in the interface of scikit-learn: from labelled points to new ones, by one sparse plan.
 
 Needs scikit-learn (``pip install 'sparsetransport[sklearn]'``); ``import sparsetransport`` does not import this.
 """
@@ -28,9 +28,9 @@ except ImportError:
 
 __all__ = ["TransportClassifier"]
 
-_ALONE = 1e-6  # in place of zero, as weights are positive
-_MANY = 2000  # links; fewer, or one a point, are sooner found one by one
-_SAMPLE = 2000  # the median of the costs looks at no more points of a side than this
+_ALONE = 1e-6  # in place of a weight of zero, since weights must be positive
+_MANY = 2000  # links; fewer, or one for each point, are found faster one by one
+_SAMPLE = 2000  # the median cost is that of at most so many points of each side
 
 
 class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -44,29 +44,30 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         + v \|\gamma^\top 1 - 1\|^2 + \tfrac{r}{2}\|\gamma\|^2 \Bigr),
 
     where :math:`(w, v)` is ``unbalanced``, :math:`r` is ``reg`` and :math:`\bar C` the median cost. A new point asks
-    for one unit of mass and takes it from the cheapest labelled points, unless those have served too many already: so
-    clusters are matched as a whole, which withstands a shift that all new points share (a batch effect). The share of
-    a point's mass that comes from a class is the probability of that class.
+    for one unit of mass and takes it from the cheapest labelled points, unless those serve too many points already.
+    Clusters are therefore matched as a whole, which is robust to a shift that all new points share (a batch effect).
+    The probability of a class is the share of a point's mass that comes from it.
 
     Predictions are *transductive*: they depend on all points that are predicted together, and a point may get another
-    label in another batch. A point on its own says nothing of a shift, and gets the label of the labelled points
-    nearest to it. Predict points together that came about together, in the proportions they came in.
+    label in another batch. A single point shows no shift and gets the label of the labelled points nearest to it.
+    Predict together the points that were sampled together, in their natural proportions.
 
     Parameters
     ----------
     n_links : int
-        At most so many labelled points serve a new one.
+        The largest number of labelled points that a new point is linked to.
     metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     kernel : kernel, or rule for the bandwidth of an RBF
-        What is near enough on the labelled side: a labelled point may serve in place of those close to it. ``Delta()``
-        asks every labelled point to serve for itself. The new side always has ``Delta()``: each point asks for itself.
+        The kernel of the labelled side, under which a labelled point may serve in place of points close to it. With
+        ``Delta()`` no labelled point replaces another. The side of the new points always has ``Delta()``.
     unbalanced : float or pair of floats
-        How much it counts what the labelled side and the new side miss. A small first weight lets labelled points, and
-        so classes, serve as many new points as lie near them (zero would be a nearest-neighbour classifier); a large
-        one keeps the proportions of the labelled classes. The second must be large for new points to be served.
+        The weights of the marginal errors of the labelled and of the new side. A small first weight lets labelled
+        points, and so classes, serve as many new points as lie near them (zero would be a nearest-neighbour
+        classifier); a large one keeps the proportions of the labelled classes. The second must be large for new points
+        to be served.
     reg : float
-        The weight of the quadratic term, which shares a point out evenly among its links. With zero most points have a
+        The weight of the quadratic term, which spreads a point's mass over its links. With zero most points have a
         single link, whatever ``n_links``.
 
     Attributes
@@ -74,32 +75,33 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_ : array of shape (k,)
         The labels.
     n_features_in_ : int
-        Features of a point.
+        The number of features.
     feature_names_in_ : array of shape (n_features_in_,)
-        Their names, where ``fit`` was given a data frame with such.
+        The names of the features, if ``fit`` was given a data frame.
 
     Notes
     -----
     The weights are multiples of the median cost, and the first is scaled by the number of new points: they mean the
-    same in any units and for any number of points, but that few points tell little of their proportions.
+    same in any units and for any number of points, except that few points tell little about proportions.
 
-    Should a new point get no mass at all (it is an outlier, or the second weight is small), it gets the label of the
-    labelled point nearest to it by ``metric``.
+    A new point without any mass (an outlier, or the second weight is small) gets the label of the labelled point
+    nearest to it by ``metric``.
 
     The defaults were chosen by measurement, on four Gaussian clusters in ten dimensions, 200 labelled points and 200
-    new ones. On other draws than those they were chosen on, 20 for each of nine cases without and with outliers and
-    wrong labels, the mean share of right labels is 0.921 (0.933 with five links, which wrong labels call for), where
-    three nearest neighbours have 0.909, ten 0.924, and exact balanced transport has 0.735. It depends on the case:
+    new ones. On other draws than those they were chosen on, 20 for each of nine cases with and without outliers and
+    wrong labels, the mean accuracy is 0.921 (0.933 with five links, which help against wrong labels); three nearest
+    neighbours have 0.909, ten have 0.924, and exact balanced transport has 0.735. The accuracy depends on the case:
 
-    - New points that moved by three quarters of the distance between two centres: 0.900, three neighbours 0.828.
-    - The same, and proportions 55:25:15:5 where those of the labels are even: 0.844, neighbours 0.833.
-    - Such proportions and no move: 0.948, neighbours 0.971. Where nothing moved, nearest neighbours are the better
-      choice; a first weight of 0.1 comes close to them, and one of 10 is for proportions known to be the same.
+    - New points shifted by three quarters of the distance between two centres: 0.900, three neighbours 0.828.
+    - The same shift, and class proportions 55:25:15:5 where the labelled classes are even: 0.844, neighbours 0.833.
+    - These proportions without a shift: 0.948, neighbours 0.971. Without a shift, nearest neighbours are the better
+      choice; a first weight of 0.1 comes close to them, and one of 10 suits proportions known to be the same.
 
     ``python -m benchmarks.run labels`` prints the whole table.
 
-    The work grows with about the cube of the links: on one core 1,000 new points with three links each take 2 s, 2,000
-    ten, and 2,000 with one link each 1 s. Predict more in random batches, which have the same proportions.
+    The time grows with about the cube of the number of links: on one core 1,000 new points with three links each take
+    2 s, 2,000 take 10 s, and 2,000 with one link each 1 s. Predict more points in random batches, which have the same
+    proportions.
 
     Examples
     --------
@@ -127,7 +129,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.reg = reg
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Keep the labelled points.
+        """Store the labelled points.
 
         Parameters
         ----------
@@ -136,7 +138,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y : array of shape (m,)
             Their labels, numbers or strings.
         sample_weight : array of shape (m,), optional
-            Their shares of the mass, equal by default; points without any are left out.
+            Their shares of the mass, equal by default; points with weight zero are left out.
 
         Returns
         -------
@@ -170,8 +172,8 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         Result
-            Its rows are the labelled points that have a weight in the order of ``fit``, its columns the new ones, whose
-            masses are about one each. ``relative_gap`` says how good it is.
+            Its rows are the labelled points with a positive weight, in the order of ``fit``; its columns are the new
+            points, which receive a mass of about one each. ``relative_gap`` bounds its distance from the optimum.
         """
         check_is_fitted(self)
         return self._transport(self._new(X))
@@ -187,7 +189,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         array of shape (n,)
-            The most probable class of each; of several, the first.
+            The most probable class of each point; the first one in a tie.
         """
         likely = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[likely])
@@ -239,7 +241,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:
-    """Where to begin where there are many links: the plan that the dual asks for, which is close to the best one."""
+    """A warm start for many links: the plan that the dual suggests, which is close to the best one."""
     limits = budget.limits(problem.shape)
     if budget.k == 1 or limits.most < _MANY or problem.reg == 0.0 or max(problem.shape) > bounds.ASCEND_UP_TO:
         return None
@@ -251,7 +253,7 @@ def _by_dual(problem: Problem, budget: PerColumn) -> Floats | None:
 
 
 def _typical_cost(labelled: Floats, new: Floats, metric: str) -> float:
-    """The median cost, which outliers do not move; the mean where most points are the same, and one where all are."""
+    """The median cost, which is robust to outliers; the mean if the median is zero, and one if the mean is."""
     some, others = (points[:: -(-len(points) // _SAMPLE)] for points in (labelled, new))
     matrix = costs.cost_matrix(some, others, metric)
     return float(np.median(matrix)) or float(matrix.mean()) or 1.0

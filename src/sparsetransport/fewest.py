@@ -1,4 +1,4 @@
-"""How many links are enough: `solve_fewest`, the budget turned round."""
+"""The fewest links that are enough: `solve_fewest`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,28 +19,29 @@ from .options import Budget, Options, SolveOptions
 from .problem import KernelsLike, Problem, WeightsLike, as_problem, second_by_name
 from .result import Result, Status
 
-_KINDS = Uniform, PerRow, PerColumn  # a number large enough has room for any plan
-_NOTHING = 1e-12  # of the empty plan's objective: rounding
+_KINDS = Uniform, PerRow, PerColumn  # budgets that allow any plan if the number is large enough
+_NOTHING = 1e-12  # a share of the objective of the empty plan that counts as rounding
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Fewest:
-    """The plan with the fewest links found that comes close enough to the optimum without a budget.
+    """The plan with the fewest links found whose objective is close enough to the unbudgeted optimum.
 
     Attributes
     ----------
     result : Result
         The plan.
     optimum : Result
-        The plan without a budget.
+        The unbudgeted optimum.
     target : float
         The objective that is good enough.
     budget : int
-        The smallest number found whose budget has a plan that reaches the target; 0 if the empty plan does.
+        The smallest budget found with a plan that reaches the target; 0 if the empty plan does.
     tried : dict
-        The `Result` of every budget that was tried, the smallest first: what more links bring.
+        The `Result` of every budget that was tried, the smallest first.
     stopped : bool
-        Did a callback end the search? Then fewer links may do, and a budget of the user's own may miss the target.
+        True if a callback ended the search: fewer links may be enough, and if ``budget`` is a function of your own the
+        plan may miss the target.
     """
 
     result: Result
@@ -49,20 +50,20 @@ class Fewest:
     budget: int
     tried: dict[int, Result]
     stopped: bool
-    _solved: Callable[[int], Result]  # without polish
+    _solved: Callable[[int], Result]  # by growing alone
 
     def __repr__(self) -> str:
         result, optimum = self.result, self.optimum
         return (
             f"Fewest(budget={self.budget}, {len(result.mass)} links, value={result.value:.4g}; "
-            f"without a budget {len(optimum.mass)} links, value={optimum.value:.4g})"
+            f"unbudgeted optimum: {len(optimum.mass)} links, value={optimum.value:.4g})"
         )
 
     @cached_property
     def at_least(self) -> int:
-        """Every smaller budget than this misses the target: proved by lower bounds, when it is first asked for."""
+        """A proven minimum: every smaller budget misses the target, by lower bounds computed on first use."""
         proved, reached = 0, self.budget
-        probe = reached - 1  # often this one is proved, and all is said
+        probe = reached - 1  # often this one is proved too small, which ends the search
         while reached - proved > 1:
             if self._is_too_small(probe):
                 proved = probe
@@ -72,7 +73,7 @@ class Fewest:
         return reached
 
     def _is_too_small(self, budget: int) -> bool:
-        """Is it proved that no plan within this budget reaches the target?"""
+        """True if a lower bound proves that no plan within this budget reaches the target."""
         result = self.tried.get(budget) or self._solved(budget)
         return result.lower_bound > self.target or result.certify().lower_bound > self.target
 
@@ -89,29 +90,29 @@ def solve_fewest(
     reg: float = 0.0,
     **options: Unpack[SolveOptions],
 ) -> Fewest:
-    """Find how few links are enough to come within a share of the optimum without a budget.
+    """Find the fewest links whose objective is within a given share of the unbudgeted optimum.
 
-    Budgets are tried by doubling and then halving the distance, each solved by itself, and a plan that does with fewer
-    links than its budget is taken at its word. A solve may miss the best plan of its budget, so that fewer links than
-    found may be enough: ``at_least`` of the answer is what is proved, and with ``gap_tol`` among the options the search
-    is more thorough. Where a ``callback`` answers true, the search ends with the best plan so far.
+    Budgets are tried by doubling and then by bisection, each solved on its own; a plan that uses fewer links than its
+    budget allows shortens the search. A solve may miss the best plan of its budget, so fewer links than found may be
+    enough: ``at_least`` of the result is a proven minimum, and ``gap_tol`` among the options makes the search more
+    thorough. If a ``callback`` returns true, the search ends with the best plan so far.
 
     Parameters
     ----------
     C, a, b, kernels, unbalanced, reg
         As in `solve`.
     within : float
-        By how much the objective may be above that without a budget: 0.05 for five per cent of it.
+        How far the objective may be above the unbudgeted optimum, as a share of it: 0.05 for five per cent.
     budget : Uniform, PerRow, PerColumn or a function
-        What is counted: links of the whole plan, of every row, of every column; or a function that makes a budget of a
-        number, such as ``lambda k: st.Laminar(st.PerColumn(2), st.Uniform(k))``.
+        What is limited: the links of the whole plan, of every row or of every column; or a function from a number to a
+        budget, such as ``lambda k: st.Laminar(st.PerColumn(2), st.Uniform(k))``.
     **options
-        ``gap_tol`` and everything else as in `solve`.
+        ``gap_tol`` and all other options of `solve`.
 
     Returns
     -------
     Fewest
-        ``result`` is the plan, ``at_least`` what is proved.
+        ``result`` is the plan, ``at_least`` a proven minimum.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def solve_fewest(
     >>> problem = st.Problem.from_points(X, Y, reg=1.0)
     >>> found = st.solve_fewest(problem, within=0.05)
     >>> found
-    Fewest(budget=12, 12 links, value=2.398; without a budget 32 links, value=2.287)
+    Fewest(budget=12, 12 links, value=2.398; unbudgeted optimum: 32 links, value=2.287)
     >>> found.at_least
     4
     """
@@ -147,7 +148,7 @@ def solve_fewest(
         plan = tried[probe] = solved(probe, [tried[missed]] if missed else [])
         if plan.value <= target:
             reached, needed = probe, _needed(plan, budget)
-            if needed < probe and plan.status is not Status.STOPPED:  # it has room to spare
+            if needed < probe and plan.status is not Status.STOPPED:  # the plan uses less than its budget
                 plan = solved(needed, [plan])
                 if plan.value <= target:
                     tried[needed], reached = plan, needed
@@ -158,14 +159,14 @@ def solve_fewest(
         best = tried[reached]
         if not stopped:
             raise ValueError(
-                f"no plan is found within {within:g} of the optimum without a budget: the best one that the budget "
-                f"allows has {len(best.mass)} links and an objective of {best.value:.6g} for {optimum.value:.6g}"
+                f"no plan was found within {within:g} of the unbudgeted optimum, {optimum.value:.6g}: the best one "
+                f"that the budget allows has {len(best.mass)} links and an objective of {best.value:.6g}"
             )
     return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), stopped, bare)
 
 
 def _needed(plan: Result, budget: Callable[[int], Budget]) -> int:
-    """The number whose budget has room for the plan; of a function of the user's own, the one that may have."""
+    """The smallest number whose budget allows the plan; for a function of the user, a number that may."""
     if budget is PerRow:
         return int(np.bincount(plan.rows).max())
     return int(np.bincount(plan.cols).max()) if budget is PerColumn else len(plan.mass)

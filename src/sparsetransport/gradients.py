@@ -1,4 +1,4 @@
-"""Derivatives of plans and values, for every array library: the formulas of `nn` and `jax`.
+"""Derivatives of plans and values for any array library: the formulas behind `nn` and `jax`.
 
 On the support S of a plan γ the gradient of the objective vanishes, so that
 
@@ -85,10 +85,10 @@ def newton_step(reg: float, *inputs: Any) -> Floats:
 
 
 def _solve_hessian(hessian: Floats, right: Floats) -> Any:
-    """``H⁻¹ right``; of least norm where links that depend on each other make H singular."""
+    """``H⁻¹ right``; the solution of least norm where dependent links make H singular."""
     factor, solution, failed = linalg.lapack.dposv(hessian, right)
     rounding = len(right) * np.finfo(np.float64).eps * hessian.diagonal().max()
-    if failed or (factor.diagonal() ** 2).min() <= rounding:  # a pivot that is nothing but rounding
+    if failed or (factor.diagonal() ** 2).min() <= rounding:  # a diagonal entry that is rounding alone
         return linalg.pinvh(hessian) @ right
     return solution
 
@@ -106,7 +106,7 @@ def aligned(inputs: Any, ranks: tuple[int, ...]) -> tuple[tuple[int, ...], list[
 
 @contextmanager
 def named(at: tuple[int, ...]) -> Iterator[None]:
-    """Say which problem of the batch an error is about."""
+    """Put the position of the problem in the batch in front of an error message."""
     try:
         yield
     except ValueError as error:

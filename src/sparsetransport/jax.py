@@ -38,7 +38,7 @@ class Transport(NamedTuple):
 
 
 class _How(NamedTuple):
-    """What is the same for all problems that a traced call may see; hashable, so that JAX compiles a call once."""
+    """The settings of all problems that a traced call may see; hashable, so that JAX compiles a call once."""
 
     budget: int | Matroid | None
     unbalanced: tuple[float | str, ...]
@@ -57,7 +57,7 @@ def sparse_transport(
     budget: int | Matroid | None = None,
     **options: Any,
 ) -> Transport:
-    """Solve transport with a budget and let gradients flow through the plan and its value.
+    """A plan within a budget and its value, both differentiable.
 
     The plan is that of ``sparsetransport.solve``: exact on its support, in double precision, on the CPU, whatever the
     device and the precision of the arrays. The value is differentiated by the envelope theorem, the plan by implicit
@@ -79,7 +79,7 @@ def sparse_transport(
     budget : int, Matroid or None
         As in ``solve``.
     **options
-        ``method``, ``gap_tol`` and everything else as in ``solve``, but for ``start`` and ``callback``. They must be
+        ``method``, ``gap_tol`` and all other options of ``solve`` except ``start`` and ``callback``. They must be
         hashable; ``rng`` is a seed, 0 by default.
 
     Returns
@@ -101,14 +101,14 @@ def sparse_transport(
     True
     """
     for name in sorted({"start", "callback"} & options.keys()):
-        raise TypeError(f"{name} cannot be given here: a compiled call keeps nothing between two solves")
+        raise TypeError(f"{name} must not be given in sparsetransport.jax: a compiled call keeps no state")
     if isinstance(options.get("rng"), np.random.Generator):
-        raise TypeError("rng must be a seed: a compiled call gives the same plan whenever it sees the same costs")
+        raise TypeError("rng must be a seed, got a Generator: a compiled call gives the same plan for the same costs")
     Options.checked(budget=budget, **options)
     options.setdefault("rng", 0)
     for name, value in (("unbalanced", unbalanced), ("reg", reg)):
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)):
-            raise TypeError(f"{name} must be known when JAX traces the call: a number, not an argument of jit or grad")
+            raise TypeError(f"{name} must be a number known when JAX traces the call, not an argument of jit or grad")
     weights = tuple(f"{x}*auto" if of_auto else x for x, of_auto in zip(*weights_of(unbalanced), strict=True))
     _checks.number("reg", reg, positive=False)
     if jnp.ndim(C) != 2:
@@ -135,7 +135,7 @@ def sparse_transport(
 
 
 def _array(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
-    """A part of the problem, if it is an array of this shape."""
+    """A part of the problem, checked to be an array of this shape."""
     try:
         array = jnp.asarray(value)
     except TypeError:
@@ -155,21 +155,21 @@ def _like(shape: tuple[int, ...], array: jax.Array) -> Any:
 def _transport(
     how: _How, C: jax.Array, a: jax.Array, b: jax.Array, gram_a: jax.Array | None, gram_b: jax.Array | None
 ) -> tuple[jax.Array, ...]:
-    """The plan, its value, the two λ, and what the marginals miss, which in single precision the plan does not tell."""
+    """The plan, its value, the two λ, and the marginal errors, which a plan in single precision is too coarse for."""
     shapes = [_like(shape, C) for shape in (C.shape, (), (2,), a.shape, b.shape)]
     inputs = C, a, b, gram_a, gram_b
     return tuple(jax.pure_callback(_solver(how), shapes, *inputs, vmap_method="expand_dims"))
 
 
 def _forward(how: _How, *inputs: Any) -> Any:
-    """Through the differentiable function itself, so that the plan that the backward pass uses has a derivative."""
+    """Calls the differentiable function itself, so that the plan used by the backward pass has a derivative."""
     outputs = _transport(how, *inputs)
     plan, _, *rest = outputs
     return outputs, (inputs, plan, *rest)
 
 
 def _backward(how: _How, saved: Any, gradients: Any) -> Any:
-    """Of the plan, by a step on its entries; of the value, with the plan held fixed."""
+    """The gradient of the plan, by a step on its entries, and of the value, with the plan held fixed."""
     (_, _, _, *grams), plan, weights, missed_a, missed_b = saved
     to_plan, to_value, _, to_missed_a, to_missed_b = gradients
     to_plan = to_plan + to_missed_a[:, None] + to_missed_b
@@ -204,7 +204,7 @@ def _step_forward(reg: float, plan: Any, weights: Any, gradient: Any, gram_a: An
 
 
 def _step_backward(reg: float, saved: Any, to_step: jax.Array) -> Any:
-    """With respect to the gradient and the Gram matrices: the support is held fixed."""
+    """The gradients with respect to the gradient and the Gram matrices, with the support held fixed."""
     plan, weights, gram_a, gram_b, step = saved
     back = _step(reg, plan, weights, to_step, gram_a, gram_b)
     to_grams = step_backward(jnp, weights, (gram_a, gram_b), step, back)
@@ -219,7 +219,7 @@ _step.defvjp(_step_forward, _step_backward)
 
 @lru_cache(maxsize=256)
 def _solver(how: _How) -> Callable[..., Any]:
-    """The same function for the same ``how``: JAX compiles a call anew for every new callback."""
+    """One function for each ``how``, since JAX compiles a call again for every new callback."""
     return partial(_solve, how)
 
 

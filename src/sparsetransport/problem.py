@@ -1,4 +1,4 @@
-"""The problem: costs, masses, kernels and weights, and what the objective looks like on a support."""
+"""The problem: costs, masses, kernels and weights, and its objective and gradients on a support."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -23,16 +23,16 @@ WeightsLike = float | str | tuple[float | str, float | str]
 """The weight of marginal errors, "auto" or a multiple of it: one for both sides, or one each."""
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
-_UNUSUAL = 10.0  # times a total of one
+_UNUSUAL = 10.0  # a total of masses is unusual if it differs from one by more than this factor
 _WEIGHTS = "a positive number, 'auto' or a multiple such as '100*auto', or a pair of them"
-_SOFT = "marginals are soft here, and a large number comes close to hard ones"
+_SOFT = "marginals are soft, and a large number comes close to hard marginals"
 
 
 class Quadratic(Protocol):
-    """What the loop needs to know of a function ``constant + slope'x + ½ x'Hx`` of the masses ``x >= 0`` of pairs.
+    """A quadratic ``constant + slope'x + ½ x'Hx`` of the masses ``x >= 0`` of pairs, as `maximise` needs it.
 
     Pairs index a grid of the given ``shape``; a plain list of ``n`` variables is a grid of shape ``(1, n)``. ``fields``
-    computes once, for the present masses, what the gradients need.
+    computes, once for given masses, what the gradients need.
     """
 
     @property
@@ -41,7 +41,7 @@ class Quadratic(Protocol):
 
     @property
     def constant(self) -> float:
-        """The function without any mass."""
+        """The value of the function where all masses are zero."""
 
     @property
     def scale(self) -> float:
@@ -73,8 +73,8 @@ class Problem:
         U(\gamma) = \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
         + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b} + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
 
-    Build one with `Problem.from_matrices` or `Problem.from_points`; ``solve`` and ``solve_sample`` do so for you. A
-    problem that differs in one thing is ``dataclasses.replace(problem, b=...)``, which checks what it is given.
+    Build one with `Problem.from_matrices` or `Problem.from_points`, and pass it to ``solve`` in place of the costs.
+    ``dataclasses.replace(problem, b=...)`` makes a problem that differs in one part, with the same checks.
 
     Examples
     --------
@@ -89,21 +89,21 @@ class Problem:
     cost: Cost
     a: Floats
     b: Floats
-    gram_a: Gram = None  # type: ignore[assignment]  # so that `Problem(C, a, b)` gets an answer that helps
+    gram_a: Gram = None  # type: ignore[assignment]  # so that `Problem(C, a, b)` gets a helpful error
     gram_b: Gram = None  # type: ignore[assignment]
     unbalanced: tuple[float, float] = (1.0, 1.0)
     reg: float = 0.0
     points: tuple[Floats, Floats] | None = None
 
     def __post_init__(self) -> None:
-        """Check everything, here and nowhere else, and put it into the form that the fields have."""
+        """Check all arguments and convert them to the types of the fields."""
         if self.gram_a is None or self.gram_b is None:
             raise TypeError("make a Problem with Problem.from_matrices(C, a, b) or Problem.from_points(X, Y, a, b)")
         cost = self.cost if isinstance(self.cost, Cost) else Cost.dense(self.cost)
         m, n = cost.shape
         x, y = (None, None) if self.points is None else self.points
         if x is not None and y is not None and (len(x), len(y)) != (m, n):
-            raise ValueError(f"points must be as many as the costs are for, {m} and {n}, got {len(x)} and {len(y)}")
+            raise ValueError(f"points must match the shape of the costs, {m} and {n} points, got {len(x)} and {len(y)}")
         weights = weights_of(self.unbalanced)
         reg = _checks.number("reg", self.reg, positive=False)
         a, b = _checks.masses("a", self.a, m), _checks.masses("b", self.b, n)
@@ -119,8 +119,8 @@ class Problem:
                 raise ValueError("unbalanced='auto' finds no weight: the masses or costs are too large or too small")
             if cost.common < cost.mean:
                 _checks.warn(
-                    f"unbalanced='auto' follows the mean cost, {cost.mean:.2g}, and without the largest it is "
-                    f"{cost.common:.2g}: mark pairs that are forbidden with inf, or give a weight"
+                    f"unbalanced='auto' is based on the mean cost, {cost.mean:.2g}, which would be {cost.common:.2g} "
+                    "without the largest costs: mark forbidden pairs with inf, or give a weight"
                 )
         else:
             auto = np.nan
@@ -142,10 +142,10 @@ class Problem:
     ) -> "Problem":
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
-            raise TypeError("C must be an array of costs, got a Problem: solve takes it as it is")
+            raise TypeError("C must be an array of costs, got a Problem, which solve takes in place of C")
         if getattr(a, "ndim", 1) == 2:
             raise ValueError(
-                f"a must have 1 dimension, got shape {tuple(a.shape)}: one mass a point; for points, solve_sample"
+                f"a must have 1 dimension, got shape {tuple(a.shape)}: it holds masses; points go to solve_sample"
             )
         _checks.require_order("the rows of C and a", _checks.labels(C, "index"), _checks.labels(a, "index"))
         _checks.require_order("the columns of C and b", _checks.labels(C, "columns"), _checks.labels(b, "index"))
@@ -168,14 +168,14 @@ class Problem:
         lazy: bool | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
-        x, y = (each.copy() for each in costs.points(X, Y))  # they may change before a proof is asked for
+        x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         _checks.require_order("the rows of X and a", _checks.labels(X, "index"), _checks.labels(a, "index"))
         _checks.require_order("the rows of Y and b", _checks.labels(Y, "index"), _checks.labels(b, "index"))
         _checks.flag("normalize_cost", normalize_cost)
         costs.require_metric(metric)
         if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
             if forbidden is not None:
-                raise ValueError("forbidden needs a matrix of costs: pass lazy=False")
+                raise ValueError("forbidden needs a dense matrix of costs: pass lazy=False")
             built = Cost.lazy(x, y, metric, normalize=normalize_cost)
         else:
             matrix = costs.cost_matrix(x, y, metric, normalize=normalize_cost)
@@ -183,7 +183,7 @@ class Problem:
                 matrix[_checks.mask("forbidden", forbidden, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
         sides = sides_of(kernels, "median")
-        if metric == "cosine":  # which sees directions alone, and so do the kernels
+        if metric == "cosine":  # which depends on directions alone, and so must the kernels
             sides = tuple(  # type: ignore[assignment]
                 as_gram(
                     f"kernels[{k}]", kernel, len(p), p / np.linalg.norm(p, axis=1, keepdims=True), lazy=built.is_lazy
@@ -194,7 +194,7 @@ class Problem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Points on the two sides."""
+        """The number of points on each side."""
         return self.cost.shape
 
     @cached_property
@@ -210,7 +210,7 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """The size of the terms that a negative gradient is a sum of: what its rounding is a share of."""
+        """The size of the terms of a negative gradient, which its rounding error is proportional to."""
         r, c = self.base
         return max(float(np.abs(r).max()), float(np.abs(c).max()), -min(self.cost.lowest, 0.0))
 
@@ -226,12 +226,12 @@ class Problem:
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """What was found out about the problem, such as its unbudgeted optimum, for whoever asks next."""
+        """A cache of what was computed for the problem, such as its unbudgeted optimum."""
         return {}
 
     @property
     def costs_are_lost(self) -> bool:
-        """Do marginal errors weigh so much that costs are lost in the rounding of their sum?"""
+        """True if marginal errors weigh so much that costs are lost in the rounding of their sum."""
         return bool(costs_are_lost(self.scale, self.cost.common))
 
     def smooth(self, u: Floats, v: Floats) -> Fields:
@@ -283,7 +283,7 @@ class Problem:
 def as_problem(
     C: Any, a: Any = None, b: Any = None, *, kernels: Any = None, unbalanced: Any = "auto", reg: Any = 0.0
 ) -> Problem:
-    """A problem from a cost matrix, or one as it is."""
+    """A problem from a cost matrix; a `Problem` is returned unchanged."""
     if not isinstance(C, Problem):
         return Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
     refuse(C, a=a, b=b, kernels=kernels, unbalanced=(unbalanced, "auto"), reg=(reg, 0.0))
@@ -291,20 +291,18 @@ def as_problem(
 
 
 def refuse(problem: Problem, **given: Any) -> None:
-    """See that nothing was given that a problem has settled already; a pair is what was given, and its default."""
+    """Raise an error if an argument was given that is part of the problem; a pair is the argument and its default."""
     for name, value in given.items():
         value, default = value if isinstance(value, tuple) and name not in ("kernels", "a", "b") else (value, None)
         same = value is default or (isinstance(value, str | float | int) and value == default)
         if not same:
-            raise TypeError(
-                f"{name} is settled in a Problem: build it with what it should be, got {name}={value!r} too"
-            )
+            raise TypeError(f"{name} must not be given beside a Problem, of which it is a part, got {name}={value!r}")
 
 
 def second_by_name(C: Any, name: str, second: Any, named: Any) -> tuple[Any, Any]:
-    """Masses and an argument that has a name now, where it used to come second, after a problem."""
+    """The masses and a keyword argument, which used to be the second positional one after a problem."""
     if isinstance(C, Problem) and second is not None and named is None:
-        _checks.warn(f"{name} has a name now: write {name}=...")
+        _checks.warn(f"{name} is a keyword argument now: write {name}=...")
         return None, second
     return second, named
 
@@ -326,41 +324,41 @@ def mean_problem(problems: Sequence[Problem], weights: Floats) -> Problem:
 
 
 def _sums(index: Ints, mass: Floats, size: int) -> Floats:
-    """The mass at every index; floats even where there is none."""
+    """The total mass at every index, as floats even if there are no entries."""
     return np.bincount(index, mass, size).astype(np.float64, copy=False)
 
 
 def require_problem(problem: Any, cure: str = "make one with Problem.from_matrices from an array of costs") -> None:
-    """See that this is one, or say what to do."""
+    """Raise an error unless this is a `Problem`."""
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a Problem, got {type(problem).__name__}: {cure}")
 
 
 def is_usual(total: Any) -> Any:
-    """Is this a total of masses beside which the other side may be left out, and have a total of one?"""
+    """True if this total is close enough to one for the masses of the other side to be left to the default."""
     return (total <= _UNUSUAL) & (total * _UNUSUAL >= 1.0)
 
 
 def _warn_of_totals(name: str, masses: Floats, other: str) -> None:
-    """Where one side was left to the default, and the other one is of another order of magnitude."""
+    """Warn if only one side has masses and their total is not of the order of one, the total of the default."""
     total = float(masses.sum())
     if total > 0.0 and not is_usual(total):
-        _checks.warn(f"{name} has a total of {total:.3g}, and {other}, which is not given, of one: give both")
+        _checks.warn(f"{name} has a total of {total:.3g}, and {other}, which is not given, has a total of 1: give both")
 
 
 class Weights(NamedTuple):
-    """What was said of the weights of the two marginals: numbers, or multiples of what "auto" finds."""
+    """The weights of the two marginals as the user gave them: numbers, or multiples of "auto"."""
 
     numbers: tuple[float, float]
     of_auto: tuple[bool, bool]
 
     @property
     def need_auto(self) -> bool:
-        """Is one of them a multiple?"""
+        """True if one of the weights is a multiple of "auto"."""
         return any(self.of_auto)
 
     def given(self, auto: Any) -> tuple[Any, Any]:
-        """The weights, where "auto" finds this."""
+        """The weights for this value of "auto"."""
         first, second = (x * auto if multiple else x for x, multiple in zip(*self, strict=True))
         return first, second
 
@@ -391,33 +389,33 @@ def _weight(value: Any) -> tuple[float, bool]:
 
 
 def costs_are_lost(scale: Any, common: Any) -> Any:
-    """The same from the scales of problems and their common costs."""
+    """As `Problem.costs_are_lost`, from the scales and the common costs of problems."""
     return (scale * _NOISE > common) & (common > 0.0)
 
 
 def warn_of_rounding(problem: Problem) -> None:
-    """Where marginal errors weigh so much that the costs are lost in the rounding of their sum."""
+    """Warn if marginal errors weigh so much that costs are lost in the rounding of their sum."""
     if problem.costs_are_lost:
         _checks.warn(
             f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
-            f"{problem.scale / problem.cost.common:.1e} times as much): the plan may be far from optimal; take a "
-            "smaller one"
+            f"{problem.scale / problem.cost.common:.1e} times as much): the plan may be far from optimal; use a "
+            "smaller weight"
         )
 
 
 def auto_weight(mean_cost: float, a: Floats, b: Floats, undelivered: float) -> float:
-    """The weight of "auto": leaving all mass where it is costs a hundred times what moving it does on average."""
+    """The weight of "auto": the empty plan costs a hundred times what moving all mass costs on average."""
     delivered = mean_cost * min(float(a.sum()), float(b.sum()))
     return 100.0 * delivered / undelivered if delivered > 0.0 and undelivered > 0.0 else 1.0
 
 
 def _both(sides: list[str]) -> str:
-    """What is said of the two sides, once if it is the same."""
+    """The texts of the two sides, or one text if they are the same."""
     return sides[0] if sides[0] == sides[1] else f"({', '.join(sides)})"
 
 
 def sides_of(kernels: Any, default: Any) -> tuple[Any, Any]:
-    """What the user gave as kernels, for each side."""
+    """The kernel of each side, from what the user gave as kernels."""
     kernels = default if kernels is None else kernels
     return _pair("kernels", kernels, single=not isinstance(kernels, list | tuple))
 

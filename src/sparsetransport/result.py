@@ -1,4 +1,4 @@
-"""What a solve gives back: the plan, its value, how it came about and how good it must be."""
+"""What a solve returns: the plan, its value, the path of the solve and a certificate of quality."""
 
 import math
 from abc import ABC, abstractmethod
@@ -30,14 +30,14 @@ _NOTHING = 1e-12
 class Status(Enum):
     """Why a solve ended, in words."""
 
-    OPTIMAL = "no pair lowers the objective any further: this is the optimum without a budget"
-    EMPTY = "the plan is empty, which is the optimum: to move any mass costs more than to miss it all; raise unbalanced"
+    OPTIMAL = "no pair lowers the objective any further: this is the unbudgeted optimum"
+    EMPTY = "the empty plan is optimal: moving mass costs more than the marginal errors it removes; raise unbalanced"
     BUDGET_USED = "the budget is used up"
     LOCAL = "no pair that the budget still allows lowers the objective"
     GAP_REACHED = "the certified gap is within the tolerance asked for"
-    GAP_OPEN = "nothing found lowers the objective, and the certified gap is above the tolerance asked for"
+    GAP_OPEN = "no improvement was found, and the certified gap is above the tolerance asked for"
     GIVEN = "the links were given, and their masses are optimal"
-    BASELINE = "another method made this plan, for an objective of its own"
+    BASELINE = "a baseline method made this plan, for its own objective"
     STOPPED = "the callback asked to stop"
     ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
 
@@ -45,7 +45,7 @@ class Status(Enum):
         return self.value
 
     def said_of(self, parts: "Parts", has_pairs: bool) -> "Status":
-        """The same, or why there is nothing in the plan."""
+        """The status itself, or the one that says why the plan is empty."""
         if not has_pairs:
             return Status.ALL_FORBIDDEN
         wanted = all(side.any() for side in parts.wanted)
@@ -53,7 +53,7 @@ class Status(Enum):
 
 
 class Gap(ABC):
-    """What an objective and its lower bound say of the best one."""
+    """The gap between an objective and its lower bound."""
 
     @abstractmethod
     def _bounds(self) -> tuple[float, float, float]:
@@ -61,7 +61,7 @@ class Gap(ABC):
 
     @property
     def gap(self) -> float:
-        """How much lower than this objective the best one can be at the most."""
+        """The objective minus its lower bound: no plan within the budget is better by more than this."""
         value, lower_bound, _ = self._bounds()
         return value - lower_bound
 
@@ -69,7 +69,8 @@ class Gap(ABC):
     def relative_gap(self) -> float:
         """The gap as a share of the objective.
 
-        An objective below a trillionth of the empty plan's is zero but for rounding; then the share is of that.
+        An objective below 1e-12 times that of the empty plan is zero up to rounding; the gap is then divided by this
+        threshold instead.
         """
         value, lower_bound, empty = self._bounds()
         whole = max(abs(value), _NOTHING * abs(empty))
@@ -80,8 +81,8 @@ class Gap(ABC):
 class Certificate(Gap):
     """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
 
-    The dual point that proves it is ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; with it anybody
-    can compute the bound anew.
+    The dual point that proves it is ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; anybody
+    can recompute the bound from it.
     """
 
     value: float
@@ -107,8 +108,8 @@ class Path(Generic[Plan]):
     """The steps of a solve.
 
     ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the
-    pair ``pairs[k]``. Steps of the polish that exchange entries come last;
-    where several pairs come in together, each has the objective and the entries after the last of them.
+    pair ``pairs[k]``. The steps of the improvers, which exchange entries, come last. Of pairs that enter together, each
+    has the objective and the number of entries after the last one.
     """
 
     pairs: Ints  # (steps, 2)
@@ -134,7 +135,7 @@ class Path(Generic[Plan]):
         within = np.flatnonzero(self.entries <= entries)
         if not within.size:
             return list(self.start) if len(self.start) <= entries else []
-        last = int(within[::-1][self.objective[within[::-1]].argmin()])  # of steps that are a jump together, the last
+        last = int(within[::-1][self.objective[within[::-1]].argmin()])  # of steps that were made together, the last
         support = dict.fromkeys(self.start)
         first = 0
         for pair, until in zip(self.pairs[: last + 1].tolist(), self.gone_until.tolist(), strict=False):
@@ -145,14 +146,14 @@ class Path(Generic[Plan]):
         return list(support)
 
     def plan_at(self, entries: int) -> Plan:
-        """The plan that a budget of ``entries`` would have had on the way, solved exactly on its support."""
+        """The best plan on the path with at most ``entries`` entries, solved exactly on its support."""
         entries = _checks.count("entries", entries)
         support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
         return self._restrict(support[:, 0], support[:, 1], entries)
 
 
 class Parts(NamedTuple):
-    """What the solver knows of a plan, as NumPy arrays; a result hands it out as the user's kind of array."""
+    """What the solver knows of a plan, as NumPy arrays; a result converts them to the user's kind of array."""
 
     rows: Ints
     cols: Ints
@@ -169,20 +170,20 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Gap):
-    """A sparse transport plan, its value and its proof. The names are those of POT's ``OTResult``.
+    """A sparse transport plan, its value and its certificate. The names are those of POT's ``OTResult``.
 
-    Arrays are copies, but for ``plan``: what is done to them changes no result.
+    Arrays are copies, except ``plan``: writing to them does not change the result.
 
     Attributes
     ----------
     status : Status
         Why the solve ended; ``str(status)`` is a sentence.
     converged : bool
-        Are the masses optimal on their support?
+        True if the masses are optimal on their support.
     kkt : float
         The largest violation of the optimality conditions on the support, relative to the scale of the gradient.
     path : Path
-        How the plan came about, step by step.
+        The steps of the solve.
     log : dict
         Counters of the solve.
 
@@ -191,7 +192,7 @@ class Result(Gap):
     >>> import sparsetransport as st
     >>> res = st.solve([[0.0, 2.0], [2.0, 1.0]], [0.5, 0.5], [0.5, 0.5], budget=1, unbalanced=10.0, reg=0.1)
     >>> res
-    Result(1 of 2x2 entries, value=5.012, 50% and 50% of the mass off the mark, the budget is used up)
+    Result(1 of 2x2 entries, value=5.012, marginal errors 50 % and 50 %, the budget is used up)
     >>> res.plan.round(3)
     array([[0.499, 0.   ],
            [0.   , 0.   ]])
@@ -212,11 +213,11 @@ class Result(Gap):
 
     def __repr__(self) -> str:
         (m, n), errors = self._parts.shape, self.marginal_errors
-        off = f"{errors[0]:.0%} and {errors[1]:.0%} of the mass off the mark, " * (max(errors) >= 0.01)
+        off = f"marginal errors {100.0 * errors[0]:.0f} % and {100.0 * errors[1]:.0f} %, " * (max(errors) >= 0.01)
         return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {off}{self.status})"
 
     def summary(self) -> str:
-        """What the plan is worth, a line for every number, in words; the cheap bound is proved if none is known.
+        """The figures of the plan, one a line; computes the cheap lower bound unless one is known.
 
         Examples
         --------
@@ -229,8 +230,8 @@ class Result(Gap):
         mass moved: 0.498753 of 1
         cost of transport: 0
         weight of marginals: 10
-        sent off the mark: 50.1 % of the mass
-        received off the mark: 50.1 % of the mass
+        marginal error, rows: 50.1 %
+        marginal error, columns: 50.1 %
         without a link: 1 of 2 rows and 1 of 2 columns
         status: the budget is used up
         """
@@ -301,10 +302,11 @@ class Result(Gap):
 
     @property
     def marginal_errors(self) -> tuple[float, float]:
-        """How much of the mass of each side is off the mark, as a share of what was wanted.
+        """The marginal errors of rows and columns, as shares of the total masses of ``a`` and ``b``.
 
-        It is what is missing at points which want more, or too much at those which want less, whichever is more. Where
-        nothing is lost on the whole both are the same: mass that leaves from, or arrives at, another point.
+        The error of a side is the sum of what its points lack, or the sum of what they have too much, whichever is
+        larger. The two sums are equal if the plan moves the whole mass of the side. Every point counts for itself,
+        whatever the kernel.
         """
         first, second = (
             max(float((reached - wanted).clip(0.0).sum()), float((wanted - reached).clip(0.0).sum()))
@@ -330,18 +332,18 @@ class Result(Gap):
 
     @property
     def a_to_b(self) -> Any:
-        """Where each point of the first side goes on average; NaN for points without mass."""
+        """The barycentre of the points that each point of the first side sends mass to; NaN if it has no mass."""
         return self._give(self._barycentres(self._parts.rows, self._parts.cols, 0, 1))
 
     @property
     def b_to_a(self) -> Any:
-        """Where each point of the second side comes from on average; NaN for points without mass."""
+        """The barycentre of the points that each point of the second side gets mass from; NaN if it has no mass."""
         return self._give(self._barycentres(self._parts.cols, self._parts.rows, 1, 0))
 
     def _barycentres(self, origin: Ints, destination: Ints, near: int, far: int) -> Floats:
         parts = self._parts
         if parts.points is None:
-            raise ValueError("a_to_b and b_to_a need points: call solve_sample")
+            raise ValueError("a_to_b and b_to_a need points: solve with solve_sample or Problem.from_points")
         total = np.zeros((parts.shape[near], parts.points[far].shape[1]))
         np.add.at(total, origin, parts.mass[:, None] * parts.points[far][destination])
         weight = parts.marginals[near][:, None]
@@ -349,7 +351,7 @@ class Result(Gap):
 
     @property
     def lower_bound(self) -> float:
-        """No plan within the budget has a lower objective: the best bound known so far, at first the cheap one."""
+        """No plan within the budget has a lower objective; the best bound known so far, at first the cheap one."""
         if not self._proofs:
             self._proofs[False] = self._backing.prove(self._parts, False)
         return max(proof.lower_bound for proof in self._proofs.values())
@@ -362,7 +364,7 @@ class Result(Gap):
 
 
 def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
-    """What a plan is worth, each number with its name."""
+    """The figures of a plan, each with its name."""
     parts = result._parts
     (m, n), missed = parts.shape, result.marginal_errors
     empty = [
@@ -376,15 +378,15 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
         "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
         "cost of transport": f"{result.value_linear:.6g}",
         "weight of marginals": " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"])),
-        "sent off the mark": f"{100.0 * missed[0]:.1f} % of the mass",
-        "received off the mark": f"{100.0 * missed[1]:.1f} % of the mass",
+        "marginal error, rows": f"{100.0 * missed[0]:.1f} %",
+        "marginal error, columns": f"{100.0 * missed[1]:.1f} %",
         "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
         "status": str(result.status),
     }
 
 
 def _moved(moved: float, to_send: float, to_receive: float) -> str:
-    """How much of what there is; the two totals are one, where they differ by less than the digits that are shown."""
+    """The mass moved out of the totals; one total is shown if the two agree in the digits shown."""
     text = f"{moved:.6g} of {to_send:.6g}"
     same = math.isclose(to_send, to_receive, rel_tol=1e-6)
     return text if same else f"{text} to send and {to_receive:.6g} to receive"

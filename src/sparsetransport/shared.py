@@ -1,4 +1,4 @@
-"""One set of links for many scenarios: `solve_shared` and what it gives back."""
+"""One set of links for many scenarios: `solve_shared` and its result."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,10 +25,10 @@ from .strategy import SharedSearch, find_shared
 
 @dataclass(frozen=True)
 class SharedCertificate(Gap):
-    """What is proved of a shared support: no links within the budget have a weighted sum below ``lower_bound``.
+    """A proof of quality: no links within the budget have a weighted sum of objectives below ``lower_bound``.
 
     The bound is the weighted sum of the scenarios' own lower bounds, each of which holds for any plan within the whole
-    budget. Whatever links are shared, every scenario's plan is such a plan.
+    budget, and so for the scenario's plan on any shared links.
     """
 
     value: float
@@ -88,7 +88,7 @@ class SharedResult(Gap):
     @cached_property
     def plans(self) -> list[Result]:
         """The plan of every scenario as a `Result` of its own, with the links that have mass in it."""
-        rows, cols = (ends.copy() for ends in self.links.T)  # kernels are compiled for arrays that can be written to
+        rows, cols = (ends.copy() for ends in self.links.T)  # compiled functions take writable arrays only
         return [
             build_result(Outcome(rows, cols, mass, self.status, (), Record(), True), certifier, _checks.as_numpy)
             for mass, certifier in zip(self.mass.copy(), self._certifiers, strict=True)
@@ -111,7 +111,7 @@ class SharedResult(Gap):
 
     @property
     def converged(self) -> bool:
-        """Are all masses optimal on the links?"""
+        """True if the masses of every scenario are optimal on the links."""
         return all(plan.converged for plan in self.plans)
 
     @property
@@ -123,7 +123,7 @@ class SharedResult(Gap):
         """The tight bound of every scenario; from then on ``lower_bound`` and ``gap`` use them too.
 
         Each scenario is compared with the best plan that it could have with the whole budget to itself, so the gap
-        also holds what sharing costs: it need not go to zero for the best links.
+        includes the cost of sharing: it need not be zero for the best links.
         """
         bounds = np.array([plan.certify().lower_bound for plan in self.plans])
         return SharedCertificate(self.value, float(self.weights @ bounds), self._constant)
@@ -167,24 +167,24 @@ def solve_shared(
     Parameters
     ----------
     problems : list
-        The scenarios, each a `Problem`, a cost matrix or a tuple ``(C, a, b)``: the same rows and columns, with masses,
-        costs and kernels of their own. Scenarios that share the cost object (``dataclasses.replace(problem, b=...)``
-        keeps it) need its memory once.
+        The scenarios, each a `Problem`, a cost matrix or a tuple ``(C, a, b)``, all of one shape; masses, costs and
+        kernels may differ. Scenarios that share the cost object, which ``dataclasses.replace(problem, b=...)`` keeps,
+        need its memory once.
     budget : int, Matroid or None
-        At most so many links in all, or any other budget, as in `solve`. None: as many as help.
+        The largest number of links, or any other budget, as in `solve`; None for no limit.
     weights : array of shape (z,), optional
         How much each scenario counts; positive. 1/z each by default.
     fixed : list of pairs, or int array of shape (k, 2), optional
-        Links that are there already. They count in the budget and stay, whether they are used or not.
+        Links that exist already. They count in the budget and are kept, whether they are used or not.
     start : list of pairs, Result, SharedResult or plan, optional
-        Begin with these links; those that are not used are dropped. Of a plan (an array of floats of shape (m, n))
-        those with mass.
+        A warm start: begin with these links, and drop those that are not used. Of a plan, an array of floats of shape
+        (m, n), the entries with mass are taken.
     kernels, unbalanced, reg
-        As in `solve`, for costs and masses; a `Problem` has its own.
-    effort, polish
-        As in `solve`.
+        As in `solve`, for scenarios that are not a `Problem`, which has its own.
+    effort
+        As in `solve`; ``polish`` is an older name for it.
     tol : float, optional
-        A gradient below this share of a problem's scale counts as zero: 1e-13.
+        A gradient below this share of a problem's scale counts as zero; 1e-13 by default.
     n_jobs : int, optional
         Threads: -1 for all cores; None for one. The result does not depend on it.
     callback : callable, optional
@@ -229,7 +229,7 @@ def solve_shared(
 
 
 def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floats) -> SharedResult:
-    """An outcome as users see it."""
+    """The result that users see, from an outcome."""
     problems = [certifier.problem for certifier in certifiers]
     if not any(problem.cost.has_pairs for problem in problems):
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
@@ -275,12 +275,12 @@ def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
             raise type(error)(f"problems[{k}]: {error}") from None
     for k, one in enumerate(scenarios):
         if one.shape != scenarios[0].shape:
-            raise ValueError(f"problems must have one shape, got {scenarios[0].shape} at 0 and {one.shape} at {k}")
+            raise ValueError(f"problems must have the same shape, got {scenarios[0].shape} at 0 and {one.shape} at {k}")
     return scenarios
 
 
 def _require_fixed(fixed: list[Pair], matroid: Matroid | None, limits: Limits, problems: Sequence[Problem]) -> None:
-    """The links that are there already must fit the budget and not be forbidden."""
+    """Raise an error unless the fixed links are within the budget and not forbidden."""
     for k, pair in enumerate(fixed):
         fits = (
             bool(free(limits, fixed[:k], *as_arrays([pair]))[0])
@@ -288,7 +288,7 @@ def _require_fixed(fixed: list[Pair], matroid: Matroid | None, limits: Limits, p
             else matroid.can_add(fixed[:k], pair)
         )
         if not fits:
-            raise ValueError(f"fixed must fit the budget, got {len(fixed)} links of which {pair} is one too many")
+            raise ValueError(f"fixed must be within the budget, got {len(fixed)} links: {pair} is one too many")
     for s, problem in enumerate(problems):
         costs = problem.cost.entries(*as_arrays(fixed))
         if fixed and not np.isfinite(costs).all():

@@ -1,4 +1,4 @@
-"""What more links bring: `solve_sweep`, one problem with one budget after another."""
+"""One problem with several budgets: `solve_sweep`."""
 
 from collections.abc import Iterable
 from typing import Unpack
@@ -21,20 +21,20 @@ def solve_sweep(
     reg: float = 0.0,
     **options: Unpack[SolveOptions],
 ) -> list[Result]:
-    """Solve a problem with one budget after another.
+    """Solve a problem with several budgets, one after another.
 
-    Each is solved by itself; where a smaller one came out better, its plan is where a second solve begins, and the
-    better plan stays, so that the objective does not rise from a budget to one that allows more. The plan without a
-    budget, which proofs need, is solved once for all.
+    Each budget is solved on its own. If an earlier, smaller budget has a lower objective, its plan is the warm start of
+    a second solve, and the better plan is kept, so the objective does not rise from a budget to one that allows more.
+    The unbudgeted optimum, which the bounds need, is solved once.
 
     Parameters
     ----------
     C, a, b, kernels, unbalanced, reg
         As in `solve`.
     budgets : list of int, Matroid or None
-        From few links to many; ``None`` for no budget.
+        The budgets, from few links to many; ``None`` for no budget.
     **options
-        As in `solve`. A ``callback`` that answers true ends the sweep with the plan that it stopped.
+        As in `solve`. A ``callback`` that returns true ends the sweep; the last plan is the one it stopped.
 
     Returns
     -------
@@ -48,17 +48,17 @@ def solve_sweep(
     >>> X, Y = rng.normal(size=(30, 2)), rng.normal(size=(25, 2)) + 1.0
     >>> problem = st.Problem.from_points(X, Y, kernels=st.Delta())
     >>> for res in st.solve_sweep(problem, budgets=[20, 30, 40, 50]):
-    ...     print(f"{len(res.mass)} links: {res.value:.1f}, {res.marginal_errors[1]:.0%} of the mass off the mark")
-    20 links: 151.1, 27% of the mass off the mark
-    30 links: 14.4, 7% of the mass off the mark
-    40 links: 4.9, 3% of the mass off the mark
-    50 links: 2.5, 0% of the mass off the mark
+    ...     print(f"{len(res.mass)} links: {res.value:.1f}, marginal error of the columns {res.marginal_errors[1]:.0%}")
+    20 links: 151.1, marginal error of the columns 27%
+    30 links: 14.4, marginal error of the columns 7%
+    40 links: 4.9, marginal error of the columns 3%
+    50 links: 2.5, marginal error of the columns 0%
     """
     a, budgets = second_by_name(C, "budgets", a, budgets)
     if budgets is None or not hasattr(budgets, "__iter__"):
         raise TypeError(f"budgets must be a list of budgets, got {budgets!r}")
     if "budget" in options:
-        raise TypeError("solve_sweep takes budgets, a list, and no budget")
+        raise TypeError("budget must not be given to solve_sweep, which takes a list: budgets=")
     checked = [Options.checked(budget=budget, **options) for budget in budgets]
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
     found: list[Result] = []

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .. import _checks
 from .._checks import Floats, Ints
 from ..budgets import Limits
+from ..effort import Effort
 from ..engine.batch_solver import Pack, look
 from ..geometry.matrices import Cost, Gram
 from ..problem import Problem, Weights, auto_weight, is_usual
@@ -97,11 +98,11 @@ class Stack:
             None,
         )
 
-    def pack(self, limits: Sequence[Limits], extra: int, tol: float) -> Pack:
-        """All of it for the compiled batch; a plan may have ``extra`` entries beyond its limits on the way."""
+    def pack(self, limits: Sequence[Limits], effort: Effort, tol: float) -> Pack:
+        """All of it for the compiled batch."""
         size = np.column_stack([self.shape, self.gram_size])
         number = np.column_stack([2.0 * self.weights, self.reg, tol * self.scale])
-        return Pack.of(size, limits, extra, number, self.cost, self.gram, self.mass, self.base)
+        return Pack.of(size, limits, effort, number, self.cost, self.gram, self.mass, self.base)
 
     def ends(self) -> tuple[list[int], list[int]]:
         """Where the points and the pairs of each problem end, with a zero in front."""

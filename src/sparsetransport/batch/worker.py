@@ -15,7 +15,7 @@ from ..api import solve_checked
 from ..budgets import Limits, counts, limits_of
 from ..build_result import SMALL_RESIDUAL, Backing
 from ..certify.certifier import Certifier
-from ..effort import QUICK, Eliminate, Matching
+from ..effort import QUICK, Matching
 from ..engine import batch_solver
 from ..engine.matching import is_one_to_one
 from ..geometry.kernels import Delta
@@ -202,9 +202,8 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
             if not group:
                 return left
             stack = _stacked(group, task)
-        extra = max((each.most for each in options.effort.improvers if isinstance(each, Eliminate)), default=0)
         limits = [ready.limits for ready in group if ready.limits is not None]
-        packed = stack.pack(limits, extra, options.tol)
+        packed = stack.pack(limits, options.effort, options.tol)
     plans = batch_solver.solve(packed, options.effort.program, options.effort.tuning)
     with _TURN:
         scale = stack.scale

@@ -1,4 +1,4 @@
-r"""Proofs of quality: bounds below which no plan within the budget can get.
+r"""Lower bounds on the objective of all plans within the budget.
 
 With ``reg`` λ₂ > 0 every pair of potentials gives a bound (Lemma 3.4 of the paper). For :math:`\alpha = 2\lambda_a
 G_a u` and :math:`\beta = 2\lambda_b G_b v`
@@ -8,12 +8,12 @@ G_a u` and :math:`\beta = 2\lambda_b G_b v`
     - \frac{1}{2\lambda_2}\sum_g \Big(\text{the } k_g \text{ largest of } \max(0, \alpha \oplus \beta - C)
     \text{ in group } g\Big)^2 ,
 
-where the groups are the columns, the rows, the whole plan or the user's own; no inverse of a Gram matrix is needed. The
-cheap bound takes :math:`u = a - \gamma 1, v = b - \gamma^\top 1` (Proposition 3.5), the tight one maximises ``D`` from
+where the groups are the columns, the rows, the whole plan or those of the user; no Gram matrix is inverted. The cheap
+bound takes :math:`u = a - \gamma 1, v = b - \gamma^\top 1` (Proposition 3.5), the tight one maximises ``D`` from
 there. Where a budget is an intersection, each of its parts alone gives a bound, and the best one counts.
 
-With the kernel ``Delta`` a bound also knows how many rows and columns the budget can reach. The potentials ask for the
-row sums :math:`w = a - u`, and a row that no entry reaches costs :math:`\lambda_a w_i^2` more than ``D`` reckons. If at
+With the kernel ``Delta`` a bound also uses how many rows and columns the budget can reach. The potentials ask for the
+row sums :math:`w = a - u`, and a row without an entry costs :math:`\lambda_a w_i^2` more than ``D`` counts. If at
 most ``r`` rows can be reached, all but the ``r`` largest of these terms are added to ``D``, which stays concave. This
 needs no λ₂: with λ₂ = 0 the sum above becomes the constraint :math:`\alpha \oplus \beta \le C`.
 """
@@ -32,15 +32,15 @@ from ..problem import Problem, require_problem
 
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
 _BLOCK = 256
-_FEW = 16  # entries a line; up to here a short list beats a partition
-_ITERATIONS, _MEMORY = 1000, 20  # of L-BFGS,
-_LARGE = 50_000  # which with more pairs than this
-_LOOK, _WORTH = 50, 1e-3  # ends where so many iterations bring less than this share of the gap
+_FEW = 16  # entries a line; up to here a short list is faster than a partition
+_ITERATIONS, _MEMORY = 1000, 20  # of L-BFGS
+_LARGE = 50_000  # pairs; in larger problems L-BFGS ends early,
+_LOOK, _WORTH = 50, 1e-3  # when so many iterations close less than this share of the gap
 ASCEND_UP_TO = 4000  # points a side, since the ascent factorises the Gram matrices
 
 
 def conjugates(problem: Problem, limits: Limits) -> list[Conjugate]:
-    """One for each part of the budget: ``Σ ½ (top of W)²`` and the row and column sums of the top, for potentials."""
+    """For each part of the budget a function of potentials: ``Σ ½ (top of W)²``, and row and column sums of the top."""
     m, n = problem.shape
     found: list[Conjugate] = []
     if (limits.cols < m).any():
@@ -80,7 +80,7 @@ def _above(cost: Floats, alpha: Floats, beta: Floats, floor: float) -> Ints:
     place, size = np.empty(1024, np.int64), 0
     for i in range(cost.shape[0]):
         row, most = cost[i], -np.inf
-        for j in range(row.size):  # first whether there is any, which vectorises: mostly there is none
+        for j in range(row.size):  # first whether there is any, which vectorises; usually there is none
             most = max(most, beta[j] - row[j])
         if not alpha[i] + most > floor:
             continue
@@ -165,7 +165,7 @@ def _by_label(
 
 
 def reach(problem: Problem, limits: Limits) -> tuple[int, int]:
-    """How many rows and columns a plan can have entries in, where leaving one out has a price of its own; else all."""
+    """How many rows and columns a plan within the limits can reach; all on a side whose kernel is not `Delta`."""
     most = limits.most
     return tuple(  # type: ignore[return-value]
         min(most, gram.size) if gram.is_delta else gram.size for gram in (problem.gram_a, problem.gram_b)
@@ -173,12 +173,12 @@ def reach(problem: Problem, limits: Limits) -> tuple[int, int]:
 
 
 def _unreached(problem: Problem, side: int, u: Floats, count: int) -> tuple[float, Floats]:
-    """What the lines of a side that cannot be reached add to the bound, and its slope: see the top of the file."""
+    """What the unreachable lines of a side add to the bound, and the gradient of it: see the top of the file."""
     if not (problem.gram_a, problem.gram_b)[side].is_delta:
         return 0.0, np.zeros_like(u)
     weight, asked = problem.unbalanced[side], (problem.a, problem.b)[side] - u
     price = weight * asked**2
-    left_out = asked < 0.0  # no plan gives that
+    left_out = asked < 0.0  # no plan has negative sums
     spare = len(u) - int(left_out.sum()) - count
     if spare > 0:
         left_out[np.argpartition(np.where(left_out, np.inf, price), spare - 1)[:spare]] = True
@@ -192,13 +192,13 @@ def dual_value(problem: Problem, conjugate: Conjugate, reached: tuple[int, int],
 
 
 def _linear(problem: Problem, reached: tuple[int, int], u: Floats, v: Floats, alpha: Floats, beta: Floats) -> float:
-    """All of the bound but what entries may gain."""
+    """The bound without the term for what entries may gain."""
     unreached = _unreached(problem, 0, u, reached[0])[0] + _unreached(problem, 1, v, reached[1])[0]
     return float(alpha @ (problem.a - 0.5 * u) + beta @ (problem.b - 0.5 * v)) + unreached
 
 
 def bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
-    """What potentials prove, over all parts of the budget: ``(bound, u, v)``."""
+    """The best bound that the potentials prove over all parts of the budget: ``(bound, u, v)``."""
     reached = reach(problem, limits)
     if problem.reg > 0.0:
         return max(dual_value(problem, conjugate, reached, u, v) for conjugate in conjugates(problem, limits)), u, v
@@ -235,7 +235,7 @@ def tight_bound(
 def suggested(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> tuple[Ints, Ints, Floats]:
     """The entries that a dual point asks for within the budget, and their masses: the optimum, if the gap is zero.
 
-    Groups other than rows and columns are left out of account.
+    Groups other than rows and columns are ignored.
     """
     wish = np.concatenate([block for _, block in _wishes(problem, alpha, beta)])
     _keep_largest(wish, limits.rows)
@@ -277,7 +277,7 @@ def _ascend(
 
     begin = np.concatenate([sides[0].enter(u), sides[1].enter(v)])
     found = _descend(descend, begin, -objective, _WORTH if m * len(v) > _LARGE else 0.0)
-    # What is reported is evaluated anew from u and v, so that no rounding of the change of variables is in it.
+    # The reported bound is evaluated from u and v again, free of the rounding of the change of variables.
     u, v = sides[0].leave(found[:m]), sides[1].leave(found[m:])
     return dual_value(problem, conjugate, reached, u, v), u, v
 
@@ -285,7 +285,7 @@ def _ascend(
 def _descend(function: Callable[[Floats], tuple[float, Floats]], x: Floats, least: float, worth: float) -> Floats:
     """Minimise a convex function with kinks: L-BFGS with the weak Wolfe line search of Lewis and Overton.
 
-    It ends where `_LOOK` iterations have not shortened the way to ``least`` by the share ``worth``.
+    It ends when `_LOOK` iterations have not reduced the distance to ``least`` by the share ``worth``.
     SciPy's L-BFGS-B asks for smoothness and spends its time in threaded BLAS calls on vectors of a few hundred numbers.
     """
     value, slope = function(x)
@@ -321,7 +321,7 @@ def _descend(function: Callable[[Floats], tuple[float, Floats]], x: Floats, leas
 
 
 def _quasi_newton(slope: Floats, steps: list[tuple[Floats, Floats, float]]) -> Floats:
-    """The two-loop recursion: minus the inverse Hessian, as the last steps show it, times the gradient."""
+    """The two-loop recursion: minus the inverse Hessian, estimated from the last steps, times the gradient."""
     direction = -slope
     weights = []
     for change, bend, product in reversed(steps):
@@ -366,7 +366,7 @@ class _Side:
 def guarantee(
     problem: Problem, method: str = "omp", *, budget: int | Matroid | None = None, eps: float = 0.01
 ) -> float:
-    r"""The share of the best possible reduction ``F(S*)`` that a method reaches before it has seen the data.
+    r"""The share of the best possible reduction ``F(S*)`` that theory guarantees for a method.
 
     With :math:`F(S) = U(0) - \min_{\mathrm{supp}\,\gamma \subseteq S} U(\gamma)` and the submodularity ratio
     :math:`\alpha = u / \tilde U_1`: greedy and OMP reach :math:`1 - e^{-\alpha}` on a whole-plan budget, stochastic OMP
@@ -376,16 +376,16 @@ def guarantee(
     one pair.
 
     The paper states a positive :math:`u` for λ₂ = 0 too. That cannot be: moving mass around a 2×2 cycle of the plan
-    changes no marginal, so the objective is flat along it, and the guarantee here is 0. Certificates (`Result.gap`)
-    say more.
+    changes no marginal, so the objective is linear along it, and the guarantee here is 0. Certificates (`Result.gap`)
+    are more informative.
 
     Parameters
     ----------
     problem : Problem
     method : {"omp", "greedy", "stochastic", "residual", "residual-greedy"}
     budget : int or Matroid, optional
-        The budget; one on the whole plan by default. Nothing is promised for an intersection, and only the residual
-        rules promise something for matroids other than the whole-plan budget.
+        The budget; one on the whole plan by default. There is no guarantee for an intersection, and for matroids other
+        than the whole-plan budget only the residual rules have one.
     eps : float
         The ε of stochastic OMP.
 
@@ -402,7 +402,7 @@ def guarantee(
     if not 0.0 < _checks.number("eps", eps, positive=True) < 1.0:
         raise ValueError(f"eps must be between 0 and 1, got {eps!r}")
     matroid = as_matroid(budget)
-    limits_of(matroid, problem.shape)  # which refuses what is none
+    limits_of(matroid, problem.shape)  # which checks the budget
     if matroid is not None and not (matroid.is_matroid if kind == 2 else isinstance(matroid, Uniform)):
         return 0.0
     weight_a, weight_b = problem.unbalanced

@@ -1,4 +1,4 @@
-"""Certificates for the plans of one problem and budget, measured by its unbudgeted optimum."""
+"""Certificates for the plans of one problem and budget."""
 
 from functools import cached_property
 from operator import itemgetter
@@ -15,10 +15,10 @@ from ..problem import Problem
 from ..result import Certificate
 from . import bounds
 
-_EQUAL, _WEAK = 1e-12, 0.1  # gaps, relative to the objective: none, and one that a single look is not left at
-_PAIRS_UP_TO, _POINTS_UP_TO = 4_000_000, 2000  # beyond these that takes long: not before somebody asks to certify
-_ROUNDS, _ROUNDS_UP_TO = 5, 1000  # of the relaxation, and points: shares that differ need dense matrices
-_LEAST = 1e-3  # of a fair share
+_EQUAL, _WEAK = 1e-12, 0.1  # relative gaps: one that counts as zero, and one above which the cheap bound is improved
+_PAIRS_UP_TO, _POINTS_UP_TO = 4_000_000, 2000  # beyond these the improvement takes long and waits for certify()
+_ROUNDS, _ROUNDS_UP_TO = 5, 1000  # rounds of the relaxation, and points: unequal shares need dense matrices
+_LEAST = 1e-3  # the smallest share, relative to an equal one
 
 
 class Certifier:
@@ -63,7 +63,7 @@ class Certifier:
 
     @property
     def _is_light(self) -> bool:
-        """True if the unbudgeted optimum may be solved for one look at the bound."""
+        """True if the unbudgeted optimum is cheap enough to be solved for a bound that was not asked to be tight."""
         (m, n), is_delta = self.problem.shape, self.problem.gram_a.is_delta or self.problem.gram_b.is_delta
         if is_delta and m + n > max(_POINTS_UP_TO, 2 * self.limits.most):  # it has about as many entries as points
             return False
@@ -74,12 +74,12 @@ class Certifier:
 
     @cached_property
     def _relaxed_duals(self) -> list[tuple[Floats, Floats]]:
-        r"""Potentials that know how many rows and columns the budget can reach: see `certificate`.
+        r"""Potentials that account for how many rows and columns the budget can reach: see `bounds`.
 
-        Let each line be reached by a share :math:`z_i \le 1`, together by as many as can be. The price of its row sum
-        ``x`` is then :math:`\lambda(x^2/z - 2ax + a^2)`, which is :math:`(\lambda/z)(x - az)^2` and a constant: a
-        problem without a budget, for masses ``az``. Its potentials are optimal for these shares, and the shares for its
-        row sums, as many as can be in proportion to them, are the next to try.
+        Let each line be reached by a share :math:`z_i \le 1`; the shares add up to the number of lines that can be
+        reached. The cost of its row sum ``x`` is then :math:`\lambda(x^2/z - 2ax + a^2)`, which is
+        :math:`(\lambda/z)(x - az)^2` plus a constant: an unbudgeted problem with masses ``az``. Its potentials are
+        optimal for these shares, and the shares in proportion to its row sums are the next to try.
         """
         problem, reached = self.problem, bounds.reach(self.problem, self.limits)
         if reached == problem.shape or not self.is_bounded:
@@ -100,7 +100,7 @@ class Certifier:
 
     @cached_property
     def _full_bound(self) -> float:
-        """The unbudgeted optimum, less what the gradients that rounding left negative could still gain."""
+        """The unbudgeted optimum, minus what gradients left negative by rounding could still gain."""
         problem = self.problem
         if not self.is_bounded:
             return -np.inf
@@ -108,7 +108,8 @@ class Certifier:
         for first, block in problem.cost.blocks():
             rows = slice(first, first + len(block))
             steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
-        most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())  # negative costs may move more than all
+        # With negative costs a plan may move more mass than a and b hold.
+        most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())
         return problem.value(*self._full_plan) + steepest * most
 
     @property
@@ -118,7 +119,7 @@ class Certifier:
 
 
 def _in_proportion(sums: Floats, count: int) -> Floats:
-    """Shares of at most one that add up to ``count``, otherwise in proportion to the sums; none is quite zero."""
+    """Shares of at most one that add up to ``count``, otherwise in proportion to the sums; all are positive."""
     if count == len(sums) or not sums.any():
         return np.full(len(sums), count / len(sums))
     order = np.sort(sums)[::-1]

@@ -15,7 +15,7 @@ from .._numba.borrowed import borrowed, by_address, keep
 from .._numba.codes import BUDGET_USED, LOCAL, OPTIMAL, UNFINISHED
 from .._numba.compiling import compiled, inlined_part, part
 from ..budgets import Limits
-from ..effort import Tuning
+from ..effort import Effort, Tuning
 from ..geometry._entries import DENSE, FAR, SUMMED, Cost, Gram, cost_entry, summarise
 from ..plan import Trace, new_trace
 from ..problem import Problem
@@ -49,20 +49,20 @@ class Pack(NamedTuple):
         cls,
         size: Any,
         limits: Sequence[Limits],
-        extra: int,
+        effort: Effort,
         number: Floats,
         cost: Floats,
         gram: Floats,
         mass: Floats,
         base: Floats,
     ) -> "Pack":
-        """The arrays as they are, with capacities and room from the limits, for so many entries beyond them.
+        """The arrays as they are, with capacities from the limits, and room for what the effort does beyond them.
 
         ``size`` has the first four numbers.
         """
         distinct = {id(one): one for one in limits}
         made = {
-            key: (one.flat[1:], first_entries(one, min(one.most, extra)), one.total) for key, one in distinct.items()
+            key: (one.flat[1:], first_entries(one, effort.beyond(one.most)), one.total) for key, one in distinct.items()
         }
         known = [made[id(one)] for one in limits]
         left = np.concatenate([flat for flat, *_ in known])
