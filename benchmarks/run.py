@@ -20,6 +20,7 @@ import sparsetransport as st
 from .table import Table
 
 NAMES = [
+    "doors",
     "letter",
     "gap",
     "bounds",

@@ -488,7 +488,7 @@ def test_a_bad_problem_names_its_index():
 def test_what_a_problem_has_settled_is_not_asked_for_again(given):
     """Kernels and weights are those of a Problem: others beside it are refused by name, the defaults are not."""
     problem = st.Problem.from_matrices(np.ones((2, 2)), unbalanced=2.0)
-    with pytest.raises(st.ProblemError, match=rf"problems\[1\]: {next(iter(given))} must not be given beside a Problem"):
+    with pytest.raises(st.ProblemError, match=rf"problems\[1\]: {next(iter(given))} must not be given"):
         st.solve_batch([np.ones((2, 2)), problem], **given)
     assert st.solve_batch([problem], kernels=None, unbalanced="auto", reg=0)[0].log["unbalanced"] == (2.0, 2.0)
 
@@ -596,8 +596,8 @@ def test_an_objective_without_a_minimum_is_an_error_of_its_problem():
         ({"on_error": "ignore"}, "on_error must be one of 'raise', 'record', got 'ignore'"),
         ({"n_jobs": 0}, "n_jobs must be a number of workers"),
         ({"n_jobs": 1.5}, "n_jobs must be a number of workers"),
-        ({"start": [(0, 0)]}, "start belongs to one problem"),
-        ({"callback": print}, "callback belongs to one problem"),
+        ({"start": [(0, 0)]}, "start must not be given for a batch"),
+        ({"callback": print}, "callback must not be given for a batch"),
         ({"rng": np.random.default_rng(0)}, "rng must be a seed"),
         ({"budget": -3}, "budget must be a positive int, got -3"),
         ({"method": "magic"}, "method must be one of"),

@@ -133,7 +133,12 @@ def test_the_list_changes_little(monkeypatch):
 
 def test_the_path_falls_and_gives_smaller_budgets():
     problems = scenarios(reg=0.1)
-    shared = st.solve_shared(problems, budget=12)
+    improved = st.solve_shared(problems, budget=12)
+    assert improved.path.objective[-1] == pytest.approx(improved.value)
+    assert {tuple(pair) for pair in improved.links.tolist()} == set(improved.path.support_at(12))
+    shared = st.solve_shared(
+        problems, budget=12, effort=st.BARE
+    )  # steps of a jump to a better plan share its objective
     assert (np.diff(shared.path.objective) < 0.0).all()
     assert shared.path.objective[-1] == pytest.approx(shared.value)
     small = shared.path.plan_at(5)
@@ -355,7 +360,12 @@ def test_a_link_forbidden_in_one_scenario_serves_the_others():
     """Its mass is zero where it is forbidden, and counts for nothing there."""
     free, barred = np.array([[0.0, 1.0], [1.0, 0.0]]), np.array([[np.inf, 1.0], [1.0, 0.0]])
     problems = [st.Problem.from_matrices(C, unbalanced=10.0) for C in (free, barred)]
-    shared = st.solve_shared(problems, budget=3)
+    best = min(
+        np.mean([st.solve_support(problem, links=list(links)).value for problem in problems])
+        for links in itertools.combinations(itertools.product(range(2), range(2)), 3)
+    )
+    assert st.solve_shared(problems, budget=3).value == pytest.approx(best)
+    shared = st.solve_shared(problems, budget=3, effort=st.BARE)
     assert [0, 0] in shared.links.tolist()
     for k in (0, 1):
         assert shared.values[k] == pytest.approx(st.solve_support(problems[k], links=shared.links).value)

@@ -659,7 +659,7 @@ def test_a_rule_that_chooses_what_it_may_not_is_told_so(budget, second):
     if second == (0, 1) and not isinstance(budget, st.PerRow | st.Uniform):
         assert instance(0, 4, 4).solve(budget=budget, method=Stubborn(), reclaim=False).rows.size == 2
         return
-    with pytest.raises(ValueError, match=r"select must return a pair off the support that the budget lets in, got \("):
+    with pytest.raises(ValueError, match=r"select must return a pair off the support that the budget allows, got \("):
         instance(0, 4, 4).solve(budget=budget, method=Stubborn(), reclaim=False)
 
 

@@ -46,7 +46,7 @@ class Eliminate:
 class Repeat:
     """Improvers one after the other, again for as long as they lower the objective."""
 
-    improvers: tuple[Any, ...]
+    improvers: tuple[Any, ...]  # in this order
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,13 @@ class TreeSearch:
 class Perturb:
     """Force links into the trees, search on, and go back if the plan is no better."""
 
-    share: float = 8.0  # operations for each one of the tree search before,
-    free: float = 1e6  # and so many operations on top,
-    most: float = 1.5e8  # and so many operations at the most
+    # operations for each one of the tree search before and so many on top, whichever pair gives least: the first for
+    # plans that take milliseconds, the second for seconds, the third for longer
+    limits: tuple[tuple[float, float], ...] = ((32.0, 2e6), (8.0, 1.2e7), (0.0, 1.7e8))
     close: float = 1e-3  # of the unbudgeted optimum: a plan within this is good enough
     looks: int = 1  # how often the gap is looked at on the way
     targets: int = 8  # one of so many points may be the other end of a link that is forced in
+    reach: int = 1  # points around a changed one that are looked at again
     each: float = 1e8  # operations at the most that follow one link
     seed: int = 0  # of the random draws
 
@@ -82,7 +83,10 @@ class Grown:
 
 @dataclass(frozen=True)
 class Matching:
-    """For budgets of one link a row and column: the assignment that gains most if every link stood alone."""
+    """For budgets of one link a row and column: the assignment that gains most if every link stood alone.
+
+    On trees it is the optimum, and the only start.
+    """
 
     pairs: int = 4_000_000  # of the problem, at the most
 
@@ -103,7 +107,7 @@ class Unregularised:
 class Found:
     """The plan that a smaller effort finds."""
 
-    effort: "Effort"
+    effort: "Effort"  # that finds it
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,6 @@ class Effort:
     starts: tuple[Any, ...] = (Grown(), Matching(), Mean())  # in this order
     improvers: tuple[Any, ...] = (Grow(), Swap(passes=2.0), Eliminate(), Swap())  # of every start, in this order
     tree_starts: tuple[Any, ...] = ()  # in this order
-    tree_starts_used: int = 1  # starts, the first that apply
     tree_improvers: tuple[Any, ...] = ()  # of every start on trees
     finish: tuple[Any, ...] = ()  # improvers of the best plan on trees
 
@@ -258,7 +261,7 @@ QUICK = Effort()
 DEFAULT = replace(
     QUICK,
     starts=(Grown(), Matching(), Mean(), Unregularised()),
-    tree_starts=(Matching(), Optimum(links=10**9), Grown()),
+    tree_starts=(Matching(), Grown(), Optimum(links=10**9)),
     tree_improvers=(TreeSearch(),),
     finish=(Perturb(),),
 )
@@ -282,8 +285,7 @@ THOROUGH = replace(
         Repeat((Eliminate(passes=0.0), Swap(share=inf))),
     ),
     tree_starts=(Found(DEFAULT), Optimum(links=10**9)),
-    tree_starts_used=2,
-    tree_improvers=(TreeSearch(), Perturb(share=20.0, free=2e7, most=inf, close=0.0, looks=10, seed=1)),
+    tree_improvers=(TreeSearch(), Perturb(limits=((20.0, 2e7),), close=0.0, looks=10, seed=1)),
     finish=(),
 )
 """Many starts, improved for as long as it helps: what ``gap_tol`` does until its gap is reached."""

@@ -12,7 +12,6 @@ from .budgets import Pair
 from .result import Path, Status
 
 _Plan = TypeVar("_Plan")
-PATIENCE = 64.0  # steps that gain nothing; degenerate ones lead to others that do
 
 
 class Step(NamedTuple):

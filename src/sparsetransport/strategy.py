@@ -82,6 +82,7 @@ class Search:
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
         self.on_trees = problem.has_trees and not how.is_quick
+        self.is_cut, self.seeks_optimum = False, True  # growing ended early; the unbudgeted optimum is a start on trees
         self.certifier = Certifier(problem, constraint.limits, tol, how)
         self.gap_test = None if gap_tol is None else GapTest(self.certifier, gap_tol)
 
@@ -203,26 +204,25 @@ def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> 
 
 
 def _find_on_trees(search: Search) -> Outcome:
-    how, best, used = search.effort, None, 0
+    how, best = search.effort, None
     if not any(isinstance(start, effort.Found) for start in how.tree_starts):
         best = _grown(search)
         if search.is_enough(best):
             return best
-    solver = None
+    solver: TreeSolver | None = None
     for start in how.tree_starts:
         for begun in begin(start, search, best):
             if isinstance(begun, Outcome):
                 best = begun
-                if search.is_enough(best):
-                    return best
-                continue
-            assert isinstance(begun, Links)
-            assert best is not None
-            solver, used = search.trees(best, begun), used + 1
-            best = _improve_on_trees(how.tree_improvers, solver, search)
+            else:
+                assert isinstance(begun, Links)
+                assert best is not None
+                other = search.trees(best, begun)
+                best = _improve_on_trees(how.tree_improvers, other, search)
+                solver = other if solver is None or other.current < solver.current else solver
             if search.is_enough(best):
                 return best
-        if used >= how.tree_starts_used or (best is not None and search.given.pairs and used):
+        if solver is not None and isinstance(start, effort.Matching):
             break
     assert best is not None, "an effort must begin with Grown or Found"
     return best if solver is None else _improve_on_trees(how.finish, solver, search)
@@ -232,15 +232,17 @@ def _improve_on_trees(improvers: Sequence[Any], solver: TreeSolver, search: Sear
     for improver in improvers:
         if isinstance(improver, effort.Perturb):
             _perturb(improver, solver, search)
+        elif not isinstance(improver, effort.TreeSearch):
+            raise TypeError(f"effort: {improver!r} is no improver on trees")
         elif not solver.stopped:
             solver.improve(improver)
     return solver.outcome()
 
 
 def _perturb(how: effort.Perturb, solver: TreeSolver, search: Search) -> None:
-    allowed = min(how.share * solver.effort[0] + how.free, how.most)
+    allowed = min(share * solver.effort[0] + free for share, free in how.limits)
     optimum, enough = search.problem.memo.get("optimum"), -np.inf
-    if optimum is not None and how.close > 0.0:
+    if optimum is not None and search.seeks_optimum and how.close > 0.0:
         least = search.problem.value(optimum.rows, optimum.cols, optimum.mass)
         enough = least + how.close * abs(least)
     rng = np.random.default_rng(how.seed)
@@ -275,14 +277,15 @@ def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
         if search.constraint.oracle is not None and grown.status is Status.BUDGET_USED:
             most = len(grown.rows)
             search.constraint = search.constraint.of_rank(most)
-        optimum = None
-        if is_cut or (search.on_trees and most > max(problem.shape)):
-            optimum = optimum_from(problem, grown)
+        search.is_cut = is_cut
+        search.seeks_optimum = is_cut or (search.on_trees and most >= max(problem.shape))  # else it has more links
+        optimum = optimum_from(problem, grown) if search.seeks_optimum else None
         if optimum is not None and search.is_within(optimum):
             return jumped(problem, grown, optimum)
         if search.on_trees:
             return grown
-        if is_long and not solver.stopped:
+        if is_long:
+            solver.restart()
             solver.seed(*given)
     return None
 
@@ -304,7 +307,8 @@ def _(start: effort.Grown, search: Search, best: Outcome | None) -> Iterator[Beg
     if search.on_trees:
         assert best is not None
         is_long = len(search.given.pairs) > links_before_jump(search.problem, search.effort)
-        yield search.given if is_long else Links.of(best)
+        if search.given.pairs or not search.is_cut:
+            yield search.given if is_long else Links.of(best)
         return
     solver = search.omp(told=True)
     finished = _grow(search, solver)
@@ -365,9 +369,8 @@ def _(start: effort.Regularised, search: Search, best: Outcome | None) -> Iterat
 @begin.register
 def _(start: effort.Optimum, search: Search, best: Outcome | None) -> Iterator[Begun]:
     if search.on_trees:
-        # in a budget that cuts it short little is left of the optimum, unless it is all there is to begin with
-        wanted = "optimum" in search.problem.memo and not search.given.pairs
-        optimum = search.optimum(best) if best is not None and (wanted or search.effort.tree_starts_used > 1) else None
+        applies = best is not None and search.seeks_optimum and not search.given.pairs
+        optimum = search.optimum(best) if applies and best is not None else None
         if optimum is not None:
             yield Links.of(optimum)
         return
@@ -483,10 +486,19 @@ class SharedSearch(NamedTuple):
 
 def find_shared(search: SharedSearch) -> SharedOutcome:
     """The best links that the starts and improvers of the effort lead to."""
-    best, objective = search.run(search.given, search.callback)
-    for start in search.starts() if best.status is not Status.STOPPED else ():
+    return _find_shared(search)[0]
+
+
+def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
+    found = [start.effort for start in search.effort.starts if isinstance(start, effort.Found)]
+    if found:
+        best, objective = _find_shared(search._replace(effort=found[0]))
+    else:
+        best, objective = search.run(search.given, search.callback)
+    others = [pairs_of(best.rows, best.cols)] if found else search.starts()
+    for start in others if best.status is not Status.STOPPED else ():
         other, reached = search.run(start, None)
         if reached < objective - 1e-12 * abs(objective):
             best.record.jump(best.as_outcome(), other.as_outcome(), reached)
             best, objective = other._replace(start=best.start, record=best.record), reached
-    return best
+    return best, objective

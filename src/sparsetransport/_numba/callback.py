@@ -43,7 +43,7 @@ class Callback:
 
 def call_address(address: int, first: int, second: int) -> int:
     """Call the function at this address."""
-    return int(SIGNATURE(address)(first, second))
+    return int(SIGNATURE(int(address))(int(first), int(second)))
 
 
 @extending.type_callable(call_address)

@@ -18,10 +18,10 @@ from .worker import Budgets, ProblemError, Stop, Task, batch_options, solve_chun
 
 __all__ = ["ProblemError", "solve_batch", "solve_stream", "workers"]
 
-CHUNK = 128  # problems that go to a worker together,
-CHUNK_PAIRS = 500_000  # or fewer, where they have more pairs than this together
-AHEAD = 4  # chunks a worker that are read ahead of the results
-THREADS = 4  # a core at the most, however many are asked for
+CHUNK = 128  # problems that go to a worker together;
+CHUNK_PAIRS = 500_000  # fewer problems if they have more pairs than this together
+AHEAD = 4  # chunks for each worker that are read ahead of the results
+THREADS = 4  # the most threads for each core, however many are asked for
 Run = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Maps a function over chunks: results in order, each as soon as it is ready, with a few chunks read ahead."""
 
@@ -46,10 +46,10 @@ def solve_batch(
     problems: Iterable[Any], *, on_error: str, **options: Unpack[BatchOptions]
 ) -> list[Result | ProblemError]: ...
 def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: Unpack[BatchOptions]) -> list[Any]:
-    """Solve many problems, of one size or of many: a list of results, in order.
+    """Solve many problems, of equal or different sizes; returns the results in order.
 
-    They are what ``solve(..., effort="quick")`` gives one by one. With delta kernels on both sides,
-    ``effort="default"`` finds better plans, in milliseconds a problem in place of tenths of one.
+    The results are those of ``solve(..., effort="quick")`` for each problem. With delta kernels on both sides,
+    ``effort="default"`` finds better plans, in some milliseconds a problem instead of tenths of a millisecond.
 
     Parameters
     ----------
@@ -57,21 +57,21 @@ def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: 
         Each a `Problem`, a cost matrix, or a tuple or list ``(C, a)`` or ``(C, a, b)``. Stacked arrays are such
         iterables: ``C`` of shape (N, m, n) alone, or ``zip(C, a, b)``.
     budget : int, Matroid, None or a function, optional
-        One for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side has
-        points. It is called once or more for a shape; an error of it is one of the problem.
+        One budget for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side
+        has points. The function may be called more than once for a shape; an error in it is an error of the problem.
     kernels, unbalanced, reg
-        As in `solve`, for costs and masses; a `Problem` has its own, and is refused where these are given too.
+        As in `solve`, for costs and masses. A `Problem` has its own and is refused if these are given too.
     n_jobs : int, optional
-        Threads, up to four a core; -1 for all cores. None: one, or what ``joblib.parallel_config`` says, which may be
-        a cluster.
+        The number of threads, up to four for each core; -1 for all cores. None for one thread, or for the backend of
+        ``joblib.parallel_config``, which may be a cluster.
     progress : bool
-        Show a bar, if there is a terminal to show it on.
+        Show a progress bar if the output is a terminal.
     on_error : {"raise", "record"}
-        What to do with a problem that cannot be solved: raise a `ProblemError` with its index, or put that in its
-        place and go on with the others.
+        What to do with a problem that cannot be solved: raise a `ProblemError` with its index, or put the error in the
+        place of its result and continue.
     **options
-        ``method``, ``gap_tol`` and everything else as in `solve`, but for ``start`` and ``callback``; ``rng`` must be
-        a seed, and every problem is solved with that seed.
+        ``method``, ``gap_tol`` and all other options of `solve` except ``start`` and ``callback``; ``rng`` must be a
+        seed, and every problem is solved with that seed.
 
     Returns
     -------
@@ -108,10 +108,11 @@ def solve_stream(
     on_error: str = "raise",
     **options: Unpack[CommonOptions],
 ) -> Iterator[Any]:
-    """Solve problems as they come, and give the results in order as they are ready.
+    """Solve a stream of problems; yields the results in order, each as soon as it is ready.
 
-    For more problems than fit in memory: ``problems`` is read a few chunks, of 128 problems or fewer, a worker ahead.
-    If it fails, the results of what came before are given first. The arguments are those of `solve_batch`.
+    For more problems than fit in memory: each worker reads ``problems`` a few chunks ahead, of at most 128 problems
+    each. If ``problems`` raises an error, the results of the problems before it are yielded first. The arguments are
+    those of `solve_batch`.
 
     Examples
     --------
@@ -124,12 +125,14 @@ def solve_stream(
     """
     _checks.choice("on_error", on_error, {"raise": None, "record": None})
     for name in sorted({"start", "callback"} & options.keys()):
-        raise TypeError(f"{name} belongs to one problem, not to a batch")
+        raise TypeError(f"{name} must not be given for a batch: it belongs to one problem")
     for name in sorted({"a", "b"} & options.keys()):
-        raise TypeError(f"{name} goes with its costs: a problem is a tuple (C, a, b), and zip(C, a, b) makes them")
+        raise TypeError(
+            f"{name} must be given with the costs: a problem is a tuple (C, a, b), and zip(C, a, b) makes them"
+        )
     _checks.flag("progress", progress)
     if isinstance(options.get("rng"), np.random.Generator):
-        raise TypeError("rng must be a seed: workers cannot share a Generator")
+        raise TypeError("rng must be a seed, got a Generator, which workers cannot share")
     _checks.jobs(n_jobs)
     weights_of(unbalanced)
     _checks.number("reg", reg, positive=False)
@@ -139,7 +142,7 @@ def solve_stream(
 
 
 def _stream(problems: Iterable[Any], task: Task, n_jobs: int | None, progress: bool, strict: bool) -> Iterator[Any]:
-    """Chunks to the workers, and their results one by one."""
+    """Sends chunks to the workers and yields their results one by one."""
     total = len(problems) if isinstance(problems, Sized) else None
     failed: list[Exception] = []
     with workers(n_jobs) as run, _bar(total) if progress else nullcontext(lambda: None) as step:
@@ -157,7 +160,7 @@ def _stream(problems: Iterable[Any], task: Task, n_jobs: int | None, progress: b
 
 
 def _chunks(problems: Iterable[Any], failed: list[Exception]) -> Iterator[tuple[int, list[Any]]]:
-    """Problems in lists of similar work, each with the index of its first; an error of the source ends them."""
+    """Lists of problems of similar work, each with the index of its first one; an error of the source ends them."""
     first, chunk, pairs = 0, [], 0
     source = iter(problems)
     while True:
@@ -165,7 +168,7 @@ def _chunks(problems: Iterable[Any], failed: list[Exception]) -> Iterator[tuple[
             item = next(source)
         except StopIteration:
             break
-        except Exception as error:  # what came before it is solved before it is raised
+        except Exception as error:  # it is raised after the problems before it are solved
             failed.append(error)
             break
         if isinstance(item, list) and item and getattr(item[0], "ndim", 1) == 2:
@@ -180,23 +183,23 @@ def _chunks(problems: Iterable[Any], failed: list[Exception]) -> Iterator[tuple[
 
 
 def _pairs(item: Any) -> int:
-    """About how many pairs a problem has."""
+    """An estimate of the number of pairs of a problem."""
     if type(item) is np.ndarray:
         return item.size
     cost = item.cost if isinstance(item, Problem) else item[0] if isinstance(item, tuple) and item else item
     try:
         return int(np.prod(np.shape(cost) if not hasattr(cost, "shape") else tuple(cost.shape)))
-    except Exception:  # whatever is wrong with it comes out, with its index, when it is to be solved
+    except Exception:  # the error is raised, with the index, when the problem is solved
         return 1
 
 
 @contextmanager
 def workers(n_jobs: int | None) -> Iterator[Run]:
-    """What maps a function over chunks, in threads or on the cluster that joblib was told of."""
+    """A function that maps over chunks, in threads or with the backend that joblib is configured for."""
     try:
         import joblib
         from joblib.parallel import SequentialBackend, ThreadingBackend, get_active_backend
-    except ImportError:  # which only a cluster needs
+    except ImportError:  # only a cluster needs it
         backend, count = None, 1 if n_jobs is None else _checks.threads(n_jobs)
     else:
         backend, usual = get_active_backend(prefer="threads")
@@ -221,7 +224,7 @@ def workers(n_jobs: int | None) -> Iterator[Run]:
 def _in_threads(
     pool: ThreadPoolExecutor, ahead: int, function: Callable[[Any], Any], chunks: Iterable[Any]
 ) -> Iterator[Any]:
-    """Results by threads: for every chunk that is read, the first of those not given yet, if it is ready."""
+    """Results from threads, in order, with at most ``ahead`` chunks in flight."""
     waiting: deque[Future[Any]] = deque()
     for chunk in chunks:
         waiting.append(pool.submit(function, chunk))
@@ -234,7 +237,7 @@ def _in_threads(
 def _in_rounds(
     parallel: Any, delayed: Any, ahead: int, function: Callable[[Any], Any], chunks: Iterable[Any]
 ) -> Iterator[Any]:
-    """Results by joblib, which would read all chunks as fast as workers are done, whether results are taken or not."""
+    """Results from joblib in rounds, since joblib alone would read all chunks however slowly results are consumed."""
     source = iter(chunks)
     while group := list(islice(source, ahead)):
         yield from parallel(delayed(function)(chunk) for chunk in group)
@@ -242,7 +245,7 @@ def _in_rounds(
 
 @contextmanager
 def _bar(total: int | None) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal, and what moves it on by one problem."""
+    """A progress bar on a terminal; yields a function that advances it by one problem."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 

@@ -1,4 +1,4 @@
-"""Problems side by side in flat arrays, as the compiled batch takes them, each with the checks that `Problem` makes."""
+"""Problems in flat arrays, as the compiled batch solver takes them, with the same checks as `Problem`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ Matrices = tuple[Floats, Floats | None, Floats | None]
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """Problems side by side, in order."""
+    """The arrays of several problems, concatenated in order."""
 
     shape: Ints  # (problems, 2)
-    cost: Floats  # of all pairs: a copy, since proofs come later and the user's arrays may change
-    gram: Floats  # of the first side, then of the second
+    cost: Floats  # of all pairs: a copy, since bounds are computed later and the user's arrays may change
+    gram: Floats  # of the first side, then of the second side
     gram_size: Ints  # (problems, 2) 0: delta
     mass: Floats  # a, then b
     base: Floats  # r and c of the empty plan
@@ -36,12 +36,12 @@ class Stack:
     scale: Floats  # (problems,) of gradients
     common: Floats  # (problems,) costs
     empty: NDArray[np.bool_]  # every pair is forbidden
-    fine: NDArray[np.bool_]  # False: the problem alone gets an error or a warning
-    problems: list[Problem] | None  # that it was made of
+    fine: NDArray[np.bool_]  # False: the problem must be solved alone, where it gets an error or a warning
+    problems: list[Problem] | None  # the problems it was made from, if any
 
     @classmethod
     def of_problems(cls, problems: list[Problem]) -> "Stack":
-        """From problems that are checked already."""
+        """From problems, which are checked already."""
         grams = [(problem.gram_a.matrix, problem.gram_b.matrix) for problem in problems]
         return cls(
             np.array([problem.shape for problem in problems]),
@@ -61,7 +61,7 @@ class Stack:
 
     @classmethod
     def of_matrices(cls, sources: Sequence[Matrices], weights: Weights, reg: float) -> "Stack":
-        """From costs and masses with `Delta` kernels, whose entries one compiled function looks at."""
+        """From costs and masses with `Delta` kernels, checked by one compiled function."""
         shape = np.array([source[0].shape for source in sources])
         cost = np.concatenate([source[0] for source in sources], axis=None)
         sides = []
@@ -99,18 +99,18 @@ class Stack:
         )
 
     def pack(self, limits: Sequence[Limits], effort: Effort, tol: float) -> Pack:
-        """All of it for the compiled batch."""
+        """The arrays for the compiled batch solver."""
         size = np.column_stack([self.shape, self.gram_size])
         number = np.column_stack([2.0 * self.weights, self.reg, tol * self.scale])
         return Pack.of(size, limits, effort, number, self.cost, self.gram, self.mass, self.base)
 
     def ends(self) -> tuple[list[int], list[int]]:
-        """Where the points and the pairs of each problem end, with a zero in front."""
+        """The offsets of the points and the pairs of each problem, beginning with zero."""
         points, pairs = self.shape.sum(1).tolist(), self.shape.prod(1).tolist()
         return list(accumulate(points, initial=0)), list(accumulate(pairs, initial=0))
 
     def problem(self, k: int, point: int, pair: int) -> Problem:
-        """One of the problems, whose points and pairs begin here."""
+        """Problem ``k``, whose points and pairs begin at these offsets."""
         if self.problems is not None:
             return self.problems[k]
         m, n = self.shape[k].tolist()
@@ -121,7 +121,7 @@ class Stack:
 
 
 def matrices(item: Any) -> Matrices | None:
-    """Costs and masses, if they are arrays of NumPy that fit each other; their entries are not looked at yet."""
+    """Costs and masses, if they are NumPy arrays of matching shapes; their entries are not checked yet."""
     if type(item) is np.ndarray:
         cost, a, b = item, None, None
     elif type(item) is tuple and 1 <= len(item) <= 3:
@@ -136,11 +136,11 @@ def matrices(item: Any) -> Matrices | None:
 
 
 def _fits(mass: Any, size: int) -> bool:
-    """True for an array of NumPy with one mass for every point, and for None, which means uniform ones."""
+    """True for a NumPy array with one mass for every point, and for None, which means uniform masses."""
     return mass is None or (type(mass) is np.ndarray and mass.shape == (size,) and mass.dtype.kind in "fiu")
 
 
 @lru_cache(maxsize=1024)
 def _uniform(size: int) -> Floats:
-    """The masses of points that nothing is known of; not to be written to."""
+    """Uniform masses with total one; not to be written to."""
     return _checks.masses("a", None, size)

@@ -1,4 +1,4 @@
-"""One worker's share of a batch: problems in, results out, with one compiled call for those that are alike."""
+"""A worker's share of a batch: solves problems of the same kind in one compiled call."""
 
 import os
 import threading
@@ -24,13 +24,13 @@ from ..problem import Problem, as_problem, costs_are_lost, weights_of
 from ..result import Parts, Path, Result, Status
 from .stack import Matrices, Stack, matrices
 
-# Threads take turns at what Python does before and after the compiled call. They could not do it at the same time
-# anyway, and without turns they fight over the GIL at every call of NumPy.
+# Threads take turns at the Python code before and after the compiled call: it cannot run in parallel anyway, and
+# without the lock threads would compete for the GIL at every NumPy call.
 _TURN = threading.RLock()  # a budget may be a function that solves a batch itself
 
 
 def _new_turn() -> None:
-    """A forked child has none of the threads that may hold the lock."""
+    """Replace the lock in a forked child, which has none of the threads that may hold it."""
     global _TURN
     _TURN = threading.RLock()
 
@@ -52,7 +52,7 @@ class ProblemError(ValueError):
 
     @classmethod
     def of(cls, index: int, error: Exception) -> "ProblemError":
-        """From what went wrong; the sentences of a ValueError or TypeError need no name before them."""
+        """From any error; the class name is prepended unless it is a ValueError or a TypeError."""
         known = isinstance(error, ValueError | TypeError)
         return cls(index, str(error) if known else f"{type(error).__name__}: {error}".removesuffix(": "))
 
@@ -62,13 +62,13 @@ class ProblemError(ValueError):
 
 @dataclass
 class Stop:
-    """Nobody wants the results any more: for threads, since a worker elsewhere has a copy."""
+    """A flag that tells threads to stop; workers in other processes have copies and do not see it."""
 
     asked: bool = False
 
 
 class Task(NamedTuple):
-    """What is the same for all problems of a batch."""
+    """The settings that all problems of a batch share."""
 
     budget: Budgets
     geometry: dict[str, Any]
@@ -77,20 +77,20 @@ class Task(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A problem of a chunk, its place there, and how to solve it."""
+    """A problem of a chunk, its position there, and how to solve it."""
 
     place: int
-    source: Problem | Matrices  # matrices are looked at together
+    source: Problem | Matrices  # matrices are checked together
     limits: Limits | None  # None: to be solved alone
     options: Options
-    give: Any  # what turns arrays into the user's kind
+    give: Any  # converts arrays to the user's library
 
 
 def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | ProblemError]:
     """Results for some problems, the first of which has the given index."""
     first, items = chunk
     results: list[Any] = [None] * len(items)
-    groups: tuple[list[Asked], list[Asked]] = ([], [])  # of matrices, and of problems
+    groups: tuple[list[Asked], list[Asked]] = ([], [])  # those given as matrices, and those given as problems
     alone: list[Asked] = []
     with _TURN:
         budgets, plain = _Budgets(task), _is_plain(task.geometry)
@@ -105,7 +105,7 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
         if group:
             try:
                 alone += _together(group, task, results)
-            except Warning:  # turned into an error by the user: alone, the problem that it is of has an index
+            except Warning:  # turned into an error by the user: solved alone, the problem gets an error with its index
                 alone += group
     for ready in alone:
         if task.stop.asked:
@@ -115,7 +115,7 @@ def solve_chunk(task: Task, chunk: tuple[int, list[Any]]) -> list[Result | Probl
 
 
 def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> Asked:
-    """A problem as the user gave it, made ready for the compiled batch if that knows its kind."""
+    """A problem as the user gave it, prepared for the compiled batch solver if that supports it."""
     arrays = matrices(item) if plain else None
     if arrays is not None:
         options, limits = budgets(arrays[0].shape)
@@ -128,7 +128,7 @@ def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> A
 
 
 def _is_plain(geometry: dict[str, Any]) -> bool:
-    """True if costs and masses say all, the weights being sound and the same for all problems."""
+    """True if costs and masses alone define the problems: `Delta` kernels, and valid weights shared by all."""
     kernels = geometry["kernels"]
     try:
         weights_of(geometry["unbalanced"])
@@ -139,7 +139,7 @@ def _is_plain(geometry: dict[str, Any]) -> bool:
 
 
 def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:
-    """A problem as the user gave it, and what turns arrays into the user's kind."""
+    """The problem, and a function that converts arrays to the user's library."""
     if isinstance(item, Problem):
         return as_problem(item, **geometry), _checks.as_numpy
     if not isinstance(item, tuple):
@@ -150,12 +150,12 @@ def _problem(item: Any, geometry: dict[str, Any]) -> tuple[Problem, Any]:
 
 
 class _Budgets:
-    """Options and limits for a shape of plan, made once; no limits where the compiled batch does not know them."""
+    """Options and limits for each shape, cached; limits are None if the compiled batch solver does not support them."""
 
     def __init__(self, task: Task) -> None:
         self.task = task
         self.by_shape: dict[tuple[int, ...], tuple[Options, Limits | None]] = {}
-        self.by_budget: dict[Any, tuple[Any, Options]] = {}  # holds the budget too, so that no id is used again
+        self.by_budget: dict[Any, tuple[Any, Options]] = {}  # holds the budget too, so that its id is not reused
 
     def __call__(self, shape: tuple[int, ...]) -> tuple[Options, Limits | None]:
         if shape not in self.by_shape:
@@ -174,14 +174,14 @@ class _Budgets:
 
 
 def batch_options(budget: Any, given: dict[str, Any]) -> Options:
-    """The options of a batch, whose effort is quick unless another one, or a gap, is asked for."""
+    """The options of a batch; the effort is "quick" unless another one, or a gap, is asked for."""
     options = Options.checked(budget=budget, **given)
     asked = any(given.get(name) is not None for name in ("effort", "polish", "gap_tol"))
     return options if asked or not options.effort.improves else options._replace(effort=QUICK)
 
 
 def _limits(options: Options, shape: Any) -> Limits | None:
-    """The limits of the budget, if the options are those that the compiled batch knows."""
+    """The limits of the budget, or None if the compiled batch solver does not support the options."""
     how = options.effort
     unknown = not options.is_compiled or options.gap_tol is not None or not len(how.program)
     if unknown or shape[0] * shape[1] >= how.batch_pairs or not counts(options.matroid):
@@ -192,11 +192,11 @@ def _limits(options: Options, shape: Any) -> Limits | None:
 
 
 def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]:
-    """Solve many problems, all of one kind, in one compiled call; those that must be solved alone come back."""
+    """Solve problems of one kind in one compiled call; returns those that must be solved alone."""
     options, left = group[0].options, list[Asked]()
     with _TURN:
         stack = _stacked(group, task)
-        if not stack.fine.all():  # rare: leave these out, and look again
+        if not stack.fine.all():  # rare: leave these out and try again
             left = [ready for ready, fine in zip(group, stack.fine.tolist(), strict=True) if not fine]
             group = [ready for ready, fine in zip(group, stack.fine.tolist(), strict=True) if fine]
             if not group:
@@ -210,7 +210,7 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
         kkt = np.divide(plans.number[:, 2], scale, out=np.zeros_like(scale), where=scale > 0.0)
         finished = (plans.code != UNFINISHED) & (kkt <= max(SMALL_RESIDUAL, options.tol))
         finished &= np.isfinite(plans.number).all(1)
-        finished &= ~costs_are_lost(scale, stack.common)  # solved alone there will be a warning
+        finished &= ~costs_are_lost(scale, stack.common)  # they are solved alone, which gives a warning
         made = _results(stack, plans, kkt.tolist(), group)
         for ready, done, result in zip(group, finished.tolist(), made, strict=True):
             if done:
@@ -230,7 +230,7 @@ def _stacked(group: Sequence[Asked], task: Task) -> Stack:
 def _results(
     stack: Stack, plans: batch_solver.Plans, kkt: list[float], group: Sequence[Asked]
 ) -> Iterator[Result | None]:
-    """The plans of a compiled call as results, in order; None for one that is not finished."""
+    """The plans of a compiled call as results, in order; None for a plan that is not finished."""
     points, pairs = stack.ends()
     sizes, numbers, weights, reg = (
         plans.sizes.tolist(),
@@ -249,7 +249,8 @@ def _results(
         at, first, middle, last = slice(entry, entry + entries), points[k], points[k] + m, points[k + 1]
         linear, value, _ = numbers[k]
         wanted = stack.mass[first:middle], stack.mass[middle:last]
-        constant = -0.5 * float(stack.base[first:last] @ stack.mass[first:last])
+        near, far = (stack.base[part] @ stack.mass[part] for part in (slice(first, middle), slice(middle, last)))
+        constant = float(-0.5 * (near + far))
         parts = Parts(
             rows[at],
             cols[at],
@@ -280,13 +281,13 @@ def _results(
 
 
 def _certifier(stack: Stack, k: int, point: int, pair: int, ready: Asked) -> Certifier:
-    """What proves a plan of a batch, made when somebody asks."""
-    assert ready.limits is not None  # what is solved together has some
+    """The certifier of a plan of a batch, made on first use."""
+    assert ready.limits is not None  # problems that are solved together have limits
     return Certifier(stack.problem(k, point, pair), ready.limits, ready.options.tol, ready.options.effort)
 
 
 def _alone(task: Task, first: int, item: Any, ready: Asked) -> Result | ProblemError:
-    """One problem by the ordinary way, with random numbers of its own."""
+    """One problem by `solve`, with its own random generator."""
     options = ready.options._replace(rng=np.random.default_rng(task.options.get("rng")))
     try:
         return solve_checked(_problem(item, task.geometry)[0], options, ready.give)

@@ -1,4 +1,4 @@
-"""The command ``sparsetransport``: one file a command, and beside them what they share."""
+"""The command ``sparsetransport``: one module for each subcommand, and helpers that they share."""
 
 import logging
 import os
@@ -23,8 +23,8 @@ app.command("compile")(compile.compile_all)
 
 def main() -> None:
     """Run the command."""
-    os.environ.setdefault("MPLBACKEND", "agg")  # pictures go to files
-    if sys.stderr is not None and sys.stderr.isatty():  # where progress bars say that Numba compiles
+    os.environ.setdefault("MPLBACKEND", "agg")  # plots go to files
+    if sys.stderr is not None and sys.stderr.isatty():  # progress bars say there that Numba compiles
         logging.getLogger("sparsetransport").setLevel(logging.ERROR)
     with quiet_pipe():
         app()
@@ -42,4 +42,4 @@ def options(
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
-    """Transport plans with a budget: at most K links, soft marginals, and a proof of how good the plan is."""
+    """Transport plans with a budget: at most K links, soft marginals, and a certified optimality gap."""

@@ -16,31 +16,33 @@ from . import pairs_file
 from .console import Debug, errors, in_background, leave, plain_errors, say
 from .outputs import Output, output, picture
 
-CHUNK = 64  # pairs between two visits to the disk
+CHUNK = 64  # pairs between two writes to the disk
 COLOURS = ("cyan", "green", "magenta", "blue", "bright_cyan", "bright_green", "bright_magenta", "bright_blue")
 UNALIGNED = "yellow strike"
 
 
 def align(
-    first: Annotated[str, typer.Argument(help="The first sentence; or, alone, a file of pairs with a tab between.")],
+    first: Annotated[
+        str, typer.Argument(help="The first sentence; or, as the only one, a file of pairs separated by tabs.")
+    ],
     second: Annotated[str | None, typer.Argument(help="The second sentence.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="For a file: where the links go, a line a pair (0-0 1-2); else printed.")
+        Path | None, typer.Option(help="For a file: write the links there, one line a pair (0-0 1-2).")
     ] = None,
     encoder: Annotated[
-        str, typer.Option(help="minilm, mpnet, glove, or the name or the folder of a Hugging Face model.")
+        str, typer.Option(help="minilm, mpnet, glove, or the name or folder of a Hugging Face model.")
     ] = "minilm",
     layer: Annotated[int | None, typer.Option(help="The hidden layer, counted from the last one, -1.")] = None,
     columns: Annotated[str, typer.Option(help="The columns of the file that hold the sentences.")] = "1,2",
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="An empty line for a line without the columns, and go on.")
+        bool, typer.Option("--skip-bad", help="Write an empty line for a line without these columns.")
     ] = False,
-    jobs: Annotated[int, typer.Option(help="Threads that solve; -1 for all cores, -2 for all but one.")] = 1,
-    cache: Annotated[Path | None, typer.Option(help="A folder to keep encodings in.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="For two sentences: a picture, .png, .pdf or .svg.")] = None,
+    jobs: Annotated[int, typer.Option(help="Number of threads; -1 for all cores, -2 for all but one.")] = 1,
+    cache: Annotated[Path | None, typer.Option(help="A folder to cache encodings in.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="For two sentences: a plot, .png, .pdf or .svg.")] = None,
     debug: Debug = False,
 ) -> None:
-    """Which words of two sentences, or of the pairs of a file, stand for each other."""
+    """Align the words of two sentences, or of the sentence pairs of a file."""
     with plain_errors(debug):
         if jobs == 0:
             raise ValueError(f"--jobs must be a number of threads, or -1 for all cores, got {jobs}")
@@ -82,7 +84,7 @@ def _columns(text: str) -> tuple[int, int]:
 
 
 def _aligned(aligner: WordAligner, source: pairs_file.PairsFile, done: int, jobs: int) -> Iterator[list[str]]:
-    """The lines of links from a pair on, some at a time, with a bar on a terminal."""
+    """The lines of links from pair ``done`` on, in chunks, with a progress bar on a terminal."""
     pairs = islice(source.pairs(), done, None)
     with _bar(source.count, done) as step:
         while chunk := list(islice(pairs, CHUNK)):
@@ -92,25 +94,25 @@ def _aligned(aligner: WordAligner, source: pairs_file.PairsFile, done: int, jobs
 
 
 def _to_file(aligner: WordAligner, source: pairs_file.PairsFile, out: Path, jobs: int) -> None:
-    """Write the links; what is finished is kept, and the same command goes on from there."""
+    """Write the links; finished lines are kept, and the same command continues after them."""
     key = source.key(aligner.encoder.name, str(aligner.settings))
     partial = pairs_file.Partial(out, key)
     if partial.done:
-        say(f"{partial.done} of {source.count} pairs are in {partial.path}: going on from there")
+        say(f"{partial.done} of {source.count} pairs are in {partial.path}: continuing from there")
     try:
         with partial.opened():
             for lines in _aligned(aligner, source, partial.done, jobs):
                 partial.add(lines)
     except KeyboardInterrupt:
         kept = f"{partial.done} of {source.count} pairs are kept in {partial.path}"
-        say(f"Interrupted: {kept}; the same command goes on from there.", "red")
+        say(f"Interrupted: {kept}; the same command continues from there.", "red")
         leave(130)
     partial.finish()
 
 
 @contextmanager
 def _bar(total: int, done: int) -> Iterator[Any]:
-    """A bar of the pairs, on a terminal; what it yields is told how many more are done."""
+    """A progress bar on a terminal; yields a function that advances it."""
     console = errors()
     if not console.is_terminal:
         yield lambda count: None
@@ -122,7 +124,7 @@ def _bar(total: int, done: int) -> Iterator[Any]:
 
 
 def _show(found: Alignment) -> None:
-    """Both sentences, their links in colours, words without one struck out (in brackets without colours)."""
+    """Print both sentences, linked words in colours, unaligned words struck out (in brackets without colours)."""
     console = Console()
     groups = _groups(found)
     colour: dict[tuple[str, int], str] = {}
@@ -151,7 +153,7 @@ def _show(found: Alignment) -> None:
 
 
 def _groups(found: Alignment) -> list[tuple[list[int], list[int]]]:
-    """Words that hang together by links: of the first sentence, and of the second."""
+    """The groups of words connected by links, of the first sentence and of the second."""
     groups: list[tuple[set[int], set[int]]] = []
     for i, j in found.links:
         touched = [group for group in groups if i in group[0] or j in group[1]]

@@ -11,7 +11,9 @@ from typing import NamedTuple
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # the first line of some of Excel's files
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+(e[+-]?\d+)?", re.IGNORECASE)
-_EITHER = re.compile(r"([+-]?[1-9]\d{0,2})[.,](\d{3})")  # may be a number of thousands too: none begins with 0
+_EITHER = re.compile(
+    r"([+-]?[1-9]\d{0,2})[.,](\d{3})"
+)  # may have a thousands separator too: no such number begins with 0
 _NEARLY = re.compile(
     r"(?=[+-]?[.,]?\d)[+-]?(\d+|\d{1,3}([.,'’_\s]\d{3})+)?([.,]\d*)?(e[+-]?\d+)?\s*%?",
     re.IGNORECASE,
@@ -19,15 +21,15 @@ _NEARLY = re.compile(
 
 
 class Opening(NamedTuple):
-    """How a text file begins."""
+    """The beginning of a text file."""
 
     delimiter: str
     first: str  # the first line that has cells
-    before: int  # how many lines come before it
+    before: int  # the number of lines before it
 
 
 class Rows(NamedTuple):
-    """The cells of a text file, without the space around them, and the line that each row is on."""
+    """The cells of a text file, stripped of spaces, and the line number of each row."""
 
     path: Path
     delimiter: str
@@ -64,7 +66,7 @@ def read_rows(path: Path) -> Rows:
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """A file that cannot be opened, or is not in UTF-8, is said to be so."""
+    """Turn errors of files that cannot be opened, or are not UTF-8, into errors that name the file."""
     try:
         yield
     except OSError as error:
@@ -92,9 +94,9 @@ def delimiter_of(line: str) -> str:
 
 
 def decimal_sign(delimiter: str, cells: Iterable[str]) -> str:
-    """What a file has before its decimals: ``","`` or ``"."``; nothing, where its points may be those of thousands.
+    """The decimal sign of a file, ``","`` or ``"."``; empty if its points may be thousands separators.
 
-    A comma, where it separates no cells: one such number that has no other meaning settles it, and so for points.
+    A comma is possible if it does not separate cells. One number with a single possible reading decides.
     """
     if delimiter == ",":
         return "."
@@ -103,7 +105,7 @@ def decimal_sign(delimiter: str, cells: Iterable[str]) -> str:
 
 
 def points_are_clear(delimiter: str, cells: Iterable[str]) -> bool:
-    """Can the points of a file without decimal commas mean one thing only? Looks no further than it has to."""
+    """True if the points of a file without decimal commas have one meaning only; reads no more cells than needed."""
     if delimiter == ",":
         return True
     unclear = False
@@ -116,14 +118,14 @@ def points_are_clear(delimiter: str, cells: Iterable[str]) -> bool:
 
 
 def _settles(cell: str) -> str | None:
-    """The sign before the decimals of a number, if it has one and cannot be read with thousands."""
+    """The decimal sign of a number, if it has one and the sign cannot be a thousands separator."""
     text = cell.strip()
     found = _DECIMALS.fullmatch(text)
     return found[1] if found and not _EITHER.fullmatch(text) else None
 
 
 def number(cell: str, sign: str = ".") -> float:
-    """The number of a cell in a file with such a `decimal_sign`; the error says what else it is."""
+    """The number in a cell, for the `decimal_sign` of the file; the error says what the cell holds instead."""
     text = cell.strip()
     if sign == "," and "." in text and _NEARLY.fullmatch(text):
         raise ValueError(f"{cell!r} has a point, and other cells of the file have a comma before the decimals")
@@ -136,7 +138,7 @@ def number(cell: str, sign: str = ".") -> float:
 
 
 def like_a_number(cell: str) -> bool:
-    """Is a cell a number, or but for a comma, a sign for thousands or a per cent sign?"""
+    """True if a cell is a number, apart from a comma, a thousands separator or a per cent sign."""
     text = cell.strip()
     try:
         float(text)
@@ -146,12 +148,14 @@ def like_a_number(cell: str) -> bool:
 
 
 def _what_is(text: str) -> str:
-    """What to say of a cell that is not a number."""
+    """The error message for a cell that is not a number."""
     if not text:
         return "the cell is empty"
     if found := _EITHER.fullmatch(text):
         whole, rest = found.groups()
-        decimals = rest.rstrip("0") if rest.endswith("0") else f"{rest}0"  # never three: those would be refused again
+        decimals = (
+            rest.rstrip("0") if rest.endswith("0") else f"{rest}0"
+        )  # never three digits, which would be ambiguous again
         small = f"{whole}.{decimals}" if decimals else whole
         return f"{text!r} is not a number, as it may be {small} or {whole}{rest}: write the one that is meant"
     cure = "write numbers like 1234.5 (or 1234,5 where semicolons or tabs separate the cells), without further signs"
@@ -159,7 +163,7 @@ def _what_is(text: str) -> str:
 
 
 def _begins_with_a_title(rows: list[list[str]]) -> bool:
-    """Is the first row one text alone, above one that could be a header: several texts, and no number?"""
+    """True if the first row is a single text above a possible header: a row of several texts and no number."""
     if sum(map(bool, rows[0])) != 1 or any(map(like_a_number, rows[0])):
         return False
     for row in rows[1:]:

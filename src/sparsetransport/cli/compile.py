@@ -20,7 +20,7 @@ from .console import Debug, duration, in_background, plain_errors
 
 
 def compile_all(debug: Debug = False) -> None:
-    """Compile all functions now, so that no later call waits for it: once for an image, or a cluster's nodes."""
+    """Precompile all functions, so that later calls do not wait: once for an image, or for the nodes of a cluster."""
     console = Console()
     with plain_errors(debug):
         started = time.perf_counter()
@@ -32,7 +32,7 @@ def compile_all(debug: Debug = False) -> None:
 
 
 def small_calls() -> dict[str, Callable[[], Any]]:
-    """Calls that need, together, what any call needs."""
+    """Small calls that together compile every compiled function."""
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(8, 2)), rng.normal(size=(6, 2))
     problem, lazy = (Problem.from_points(X, Y, reg=1.0, lazy=lazy) for lazy in (False, True))
@@ -40,13 +40,13 @@ def small_calls() -> dict[str, Callable[[], Any]]:
     aligner = WordAligner(lambda words: [[len(word), 1] for word in words])
     return {
         "plans": partial(solve, problem, budget=5),
-        "plans that are proved to be good": partial(solve, problem, budget=PerColumn(1), gap_tol=1e-9),
-        "plans where every point counts for itself": partial(solve, alone, budget=9, gap_tol=1e-9),
-        "plans of many points": partial(solve, lazy, budget=5, gap_tol=1e-9),
+        "plans with a certified gap": partial(solve, problem, budget=PerColumn(1), gap_tol=1e-9),
+        "plans with the delta kernel": partial(solve, alone, budget=9, gap_tol=1e-9),
+        "plans with lazy costs": partial(solve, lazy, budget=5, gap_tol=1e-9),
         "the paper's solver": partial(solve, problem, budget=5, inner="apgd", tol=1.0),
-        "exact gains": partial(solve, problem, budget=PerColumn(1), method="greedy"),
+        "greedy with exact gains": partial(solve, problem, budget=PerColumn(1), method="greedy"),
         "batches": partial(solve_batch, [(cost_matrix(X, Y),)] * 2, budget=5),
-        "links for many scenarios": partial(solve_shared, [problem] * 2, budget=5),
-        "networks": partial(design, rng.random((4, 5)), np.ones(4), rng.random((6, 5)), 6),
-        "words": partial(aligner.align, "a new day", "a day that is new"),
+        "shared links for many scenarios": partial(solve_shared, [problem] * 2, budget=5),
+        "network design": partial(design, rng.random((4, 5)), np.ones(4), rng.random((6, 5)), 6),
+        "word alignment": partial(aligner.align, "a new day", "a day that is new"),
     }

@@ -1,4 +1,4 @@
-"""What all commands share: errors in one sentence, files that appear whole, signs of life, and an end at any time."""
+"""Helpers of all commands: one-sentence errors, files written completely or not at all, progress, interruption."""
 
 import os
 import sys
@@ -24,20 +24,20 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 
 
 def errors() -> Console:
-    """Where errors, warnings and signs of life go."""
+    """The console for errors, warnings and progress: stderr."""
     return Console(stderr=True)
 
 
 def say(message: str, style: str | None = None) -> None:
-    """One line on stderr, as it is."""
+    """Print one line on stderr, without markup."""
     errors().print(message, style=style, soft_wrap=True, highlight=False, markup=False)
 
 
 @contextmanager
 def plain_errors(debug: bool = False) -> Iterator[None]:
-    """Whatever goes wrong ends the command with one sentence and an exit code; warnings are one sentence too.
+    """Ends the command with one sentence and an exit code on any error; prints warnings as one sentence.
 
-    Bad input is 2, a missing part or a fault of ours 1, Ctrl-C 130.
+    The exit code is 2 for bad input, 1 for a missing package or an internal error, 130 for Ctrl-C.
     """
     told = set()
 
@@ -51,10 +51,10 @@ def plain_errors(debug: bool = False) -> Iterator[None]:
             warnings.simplefilter("always", _checks.SparseTransportWarning)
             warnings.showwarning = tell
             yield
-    except (typer.Exit, BrokenPipeError):  # the second is nobody's fault: see quiet_pipe
+    except (typer.Exit, BrokenPipeError):  # the second is no error: see quiet_pipe
         raise
     except KeyboardInterrupt:
-        say("Interrupted: nothing unfinished is left behind.", "red")
+        say("Interrupted: no unfinished file is left behind.", "red")
         leave(130)
     except Exception as error:
         if debug:
@@ -78,7 +78,7 @@ def explain(error: Exception) -> tuple[str, int]:
 
 
 def leave(code: int) -> None:
-    """Exit; at once if a kernel is still at work in the background, which nothing can stop."""
+    """Exit; immediately if a compiled function still runs in the background, which cannot be stopped."""
     if any(thread.name == _BACKGROUND for thread in threading.enumerate()):
         with suppress(BrokenPipeError):
             sys.stdout.flush()
@@ -89,40 +89,40 @@ def leave(code: int) -> None:
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End without a word, with exit code 1, once nobody reads the output any more, as after ``| head -1``."""
+    """End silently with exit code 1 if the output pipe is closed, as by ``| head -1``."""
     try:
         try:
             yield
         finally:
             if sys.stdout is not None:
-                sys.stdout.flush()  # here, since at the very end Python would complain
+                sys.stdout.flush()  # here, since at exit Python would print an error
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for output that is still buffered
         sys.exit(1)
 
 
 def in_background(work: Callable[[], _T]) -> _T:
-    """The result of ``work``, done in another thread so that Ctrl-C is heard at once, even inside a kernel."""
+    """The result of ``work``, run in a thread so that Ctrl-C works at once, even inside a compiled function."""
     future: Future[_T] = Future()
 
     def target() -> None:
         try:
             future.set_result(work())
-        except BaseException as error:  # it belongs to whoever waits
+        except BaseException as error:  # raised in the waiting thread
             future.set_exception(error)
 
     thread = threading.Thread(target=target, name=_BACKGROUND, daemon=True)
     thread.start()
     while thread.is_alive():
-        thread.join(0.1)  # without a limit Windows would not hear Ctrl-C
+        thread.join(0.1)  # without a timeout Windows would not notice Ctrl-C
     return future.result()
 
 
 @contextmanager
 def output_file(path: Path) -> Iterator[Path]:
-    """As `whole_file`, but what cannot be written fails before the work, not after it.
+    """As `whole_file`, but a file that cannot be written raises an error before the work.
 
-    Folders are made if need be, and go again if nothing came of them.
+    Missing folders are created, and removed again if the work fails.
     """
     path = path.resolve()
     if path.is_dir():
@@ -131,14 +131,14 @@ def output_file(path: Path) -> Iterator[Path]:
         try:
             unfinished.touch()
         except OSError as error:
-            error.filename = str(path)  # what was asked for, not what is beside it for now
+            error.filename = str(path)  # the requested file, not the temporary one
             raise
         yield unfinished
 
 
 @contextmanager
 def writable_folder(folder: Path) -> Iterator[None]:
-    """Make sure, before the work, that files can be written to a folder."""
+    """Check, before the work, that files can be written to a folder."""
     folder = folder.resolve()
     with _folder(folder):
         probe = folder / f".{os.getpid()}"
@@ -162,5 +162,5 @@ def _folder(folder: Path) -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words."""
+    """A duration as text."""
     return f"{seconds:.1f} s" if seconds >= 1.0 else f"{1000.0 * seconds:.0f} ms"

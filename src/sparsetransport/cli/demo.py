@@ -15,11 +15,11 @@ PICTURE = "sparsetransport-demo.png"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="The folder for the picture.")] = Path(),
-    budget: Annotated[int, typer.Option(min=1, help="How many links the plan may use.")] = ports_and_cities.BUDGET,
+    out: Annotated[Path, typer.Option(help="The folder for the plot.")] = Path(),
+    budget: Annotated[int, typer.Option(min=1, help="The number of links of the plan.")] = ports_and_cities.BUDGET,
     debug: Debug = False,
 ) -> None:
-    """Which container port serves which city, with so few links? A table and a picture, no download."""
+    """Plan which container port serves which city with few links: a table and a plot, without any download."""
     console = Console()
     picture = out / PICTURE
     with plain_errors(debug), output_file(picture) as unfinished:
@@ -29,11 +29,11 @@ def demo(
         plotting.require_matplotlib()
         with console.status("Drawing"):
             ports_and_cities.draw(comparison).savefig(unfinished, format="png")
-    console.print(f"\nPicture of the plan: {picture}", soft_wrap=True, highlight=False)
+    console.print(f"\nPlot of the plan: {picture}", soft_wrap=True, highlight=False)
 
 
 def _print_comparison(console: Console, comparison: ports_and_cities.Comparison) -> None:
-    """The table, and what it says in words."""
+    """Print the table and an explanation."""
     ports, cities = len(comparison.ports.names), len(comparison.cities.names)
     console.print(
         f"{ports} container ports, {cities} cities, {ports * cities:,} possible links. "
@@ -42,7 +42,7 @@ def _print_comparison(console: Console, comparison: ports_and_cities.Comparison)
     )
     table = Table(box=None, pad_edge=False)
     table.add_column("plan", no_wrap=True)
-    for heading in ("links", "objective", "bound", "gap", "ports\noff", "cities\noff", "time"):
+    for heading in ("links", "objective", "bound", "gap", "error,\nports", "error,\ncities", "time"):
         table.add_column(heading, justify="right", no_wrap=True)
     best = comparison.rows[-1]
     for row in comparison.rows:
@@ -60,9 +60,11 @@ def _print_comparison(console: Console, comparison: ports_and_cities.Comparison)
     console.print(table)
     console.print(
         f"\nNo plan with {best.links} links is more than {100.0 * best.gap:.2f} % better: the bound proves it.\n"
-        "Off: the share of containers sent from, and delivered to, the wrong place.",
+        "Error: the marginal error, the share of containers sent from, or delivered to, the wrong place.",
         highlight=False,
     )
     if comparison.compile_seconds > 2.0:
         took = duration(comparison.compile_seconds)
-        console.print(f"Compiling took {took} on top; the machine code is kept for the next time.", highlight=False)
+        console.print(
+            f"Compiling took {took} on top; the compiled functions are kept for the next time.", highlight=False
+        )

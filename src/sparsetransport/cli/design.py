@@ -26,7 +26,7 @@ INPUT, LINKS, OUTPUT = "Input", "Links", "Output"
 
 
 class Inputs(NamedTuple):
-    """What the files hold, plants and products in the order of the profits."""
+    """The contents of the files, plants and products in the order of the profits."""
 
     plants: list[str]
     products: list[str]
@@ -40,7 +40,7 @@ class Inputs(NamedTuple):
 
 
 class Request(NamedTuple):
-    """How many links there may be."""
+    """The limits on the number of links."""
 
     links: int
     max_per_plant: int | Ints | None
@@ -59,45 +59,46 @@ def design(
     demand: Annotated[
         Path, typer.Option(help="Demand: a CSV file, scenarios in rows, products in columns.", rich_help_panel=INPUT)
     ],
-    links: Annotated[int, typer.Option(help="How many links there may be.", rich_help_panel=LINKS)],
+    links: Annotated[int, typer.Option(help="The largest number of links.", rich_help_panel=LINKS)],
     fixed: Annotated[
         Path | None,
-        typer.Option(help="Links that are there: a CSV file with columns plant and product.", rich_help_panel=LINKS),
+        typer.Option(help="Existing links: a CSV file with columns plant and product.", rich_help_panel=LINKS),
     ] = None,
     fixed_free: Annotated[
-        bool, typer.Option("--fixed-free", help="Do not count them among --links.", rich_help_panel=LINKS)
+        bool, typer.Option("--fixed-free", help="Do not count the existing links in --links.", rich_help_panel=LINKS)
     ] = False,
     forbidden: Annotated[
         Path | None, typer.Option(help="Links that cannot be built: a file as for --fixed.", rich_help_panel=LINKS)
     ] = None,
     max_per_plant: Annotated[
         str | None,
-        typer.Option(help="Links of every plant: a number, or a file as for --supply.", rich_help_panel=LINKS),
+        typer.Option(help="Most links of a plant: a number, or a file as for --supply.", rich_help_panel=LINKS),
     ] = None,
     max_per_product: Annotated[
         str | None,
-        typer.Option(help="Links of every product: a number, or a file as for --supply.", rich_help_panel=LINKS),
+        typer.Option(help="Most links of a product: a number, or a file as for --supply.", rich_help_panel=LINKS),
     ] = None,
     weights: Annotated[
         Path | None,
-        typer.Option(help="How much scenarios count: a CSV file, one and a number a row.", rich_help_panel=INPUT),
+        typer.Option(help="Weights of the scenarios: a CSV file, a name and a number a row.", rich_help_panel=INPUT),
     ] = None,
     held_out: Annotated[
-        Path | None, typer.Option(help="Scenarios to judge by: a file as for --demand.", rich_help_panel=INPUT)
+        Path | None,
+        typer.Option(help="Held-out scenarios to evaluate on: a file as for --demand.", rich_help_panel=INPUT),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The links: a .csv file; - for the output.", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(help="Write the links: a .csv file; - for standard output.", rich_help_panel=OUTPUT)
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="The network and its profit: .png, .pdf or .svg.", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(help="Plot the network and its profit: .png, .pdf or .svg.", rich_help_panel=OUTPUT)
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Which links to build between plants and products, for demand that is known only as scenarios."""
+    """Choose the links to build between plants and products, for demand given as scenarios."""
     with plain_errors(debug):
         _checks.positive_int("--links", links)
         if fixed_free and fixed is None:
-            raise ValueError("--fixed-free needs --fixed, the links that are free")
+            raise ValueError("--fixed-free needs --fixed, the file of existing links")
         limits = _limit("--max-per-plant", max_per_plant), _limit("--max-per-product", max_per_product)
         files = (profit, supply, demand, fixed, forbidden, held_out, weights, *limits)
         given = [path for path in files if isinstance(path, Path)]
@@ -110,9 +111,9 @@ def design(
 
 
 def _run(inputs: Inputs, request: Request, out: Output, drawing: Output) -> None:
-    """Choose the links, write the files and print what they earn."""
+    """Choose the links, write the files and print the profits."""
     with drawing.file() as unfinished_picture:
-        with out.file() as unfinished:  # ends before the picture begins: no picture is worth the links
+        with out.file() as unfinished:  # closed before the plot begins: an error in the plot must not lose the links
             network, seconds = _design(inputs, request)
             if unfinished is not None:
                 with unfinished.open("w", encoding="utf-8", newline="") as file:
@@ -129,7 +130,7 @@ def _run(inputs: Inputs, request: Request, out: Output, drawing: Output) -> None
 
 
 def _design(inputs: Inputs, request: Request) -> tuple[Design, tuple[float, float]]:
-    """The design, and the seconds that it took and that went into compiling."""
+    """The design, and the seconds spent on it and on compiling."""
     started, compiled = time.perf_counter(), [0.0]
     with (
         errors().status("Choosing links (the first time Numba compiles, which can take a minute)"),
@@ -156,7 +157,7 @@ def _design(inputs: Inputs, request: Request) -> tuple[Design, tuple[float, floa
 
 
 def _draw(unfinished: Path, drawing: Output, network: Design, inputs: Inputs) -> None:
-    """The picture; an error names it, and signs that a font lacks are one warning."""
+    """Draw the plot; errors name its file, and glyphs that a font lacks give one warning."""
     with errors().status("Drawing"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -173,13 +174,13 @@ def _draw(unfinished: Path, drawing: Output, network: Design, inputs: Inputs) ->
         font = next(found[2] for found in lacking if found)
         say(
             f"Warning: the font {font} has no {signs}: {drawing.path} has boxes for them; "
-            "a file matplotlibrc in this folder with a line font.family: NAME sets another font",
+            "a file matplotlibrc in this folder with the line font.family: NAME sets another font",
             "yellow",
         )
 
 
 def _limit(option: str, text: str | None) -> int | Path | None:
-    """One number for all, or the file that has one for each."""
+    """One number for all, or a file with one for each."""
     if text is None:
         return None
     try:
@@ -217,7 +218,7 @@ def _read(
     forbidden: Path | None,
     weights: Path | None,
 ) -> Inputs:
-    """Read the files and see that their names go together."""
+    """Read the files and check that their names match."""
     profits = read_labelled(profit, negative=True, what="plants")
     plants, products = profits.rows, profits.columns
     capacity = _column(supply, plants, profit, "plants")
@@ -256,7 +257,7 @@ def _write(file: TextIO, network: Design, inputs: Inputs) -> None:
 
 
 def _print(network: Design, seconds: tuple[float, float], request: Request) -> None:
-    """What the network earns, beside the classic ones."""
+    """Print the profit of the network beside those of the classic networks."""
     train, test = network.training, network.held_out
     full, full_test = network.full
     table = Table(box=None, pad_edge=False)
@@ -282,7 +283,7 @@ def _print(network: Design, seconds: tuple[float, float], request: Request) -> N
         "demand unmet": _range(train.expected_unmet, train.unmet, moved),
         "capacity idle": _range(train.expected_idle, train.idle, moved),
         "time": duration(seconds[0] - seconds[1])
-        + (f", and {duration(seconds[1])} to compile, this once" if seconds[1] > 0.0 else ""),
+        + (f", and {duration(seconds[1])} to compile, the first time only" if seconds[1] > 0.0 else ""),
     }
     asked = request.links + request.fixed_free * network.fixed
     if len(network.links) < asked:
@@ -292,7 +293,7 @@ def _print(network: Design, seconds: tuple[float, float], request: Request) -> N
 
 
 def _why(network: Design, request: Request) -> str:
-    """What keeps a network from having more links."""
+    """The reason why a network has fewer links than asked for."""
     others = np.zeros((len(network.training.idle[0]), len(network.training.unmet[0])), dtype=bool)
     others[tuple(network.full[0].links.T)] = True
     others[tuple(network.links.T)] = False
@@ -312,7 +313,7 @@ def _why(network: Design, request: Request) -> str:
 
 
 def _range(expected: float, every: Floats, moved: float) -> str:
-    """What is left over, expected and in the worst scenario; nothing, where it is the rounding of what is moved."""
+    """The unused amount, expected and in the worst scenario; zero if it is within the rounding of what is moved."""
     left = [0.0 if one <= 1e-9 * moved else one for one in (expected, float(every.sum(axis=1).max()))]
     return f"{left[0]:.6g} expected, {left[1]:.6g} at the most"
 

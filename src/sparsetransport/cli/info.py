@@ -20,11 +20,11 @@ OPTIONAL = {
     "joblib": "batch",
     "transformers": "align",
 }
-"""Packages, and the extras that bring them."""
+"""Optional packages, and the extras that install them."""
 
 
 def info() -> None:
-    """Versions, threads, and which optional parts are present."""
+    """Show versions, threads and the optional packages that are installed."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_row("sparsetransport", __version__)
     table.add_row("Python", f"{platform.python_version()} ({platform.system()} {platform.machine()})")
@@ -37,7 +37,7 @@ def info() -> None:
 
 
 def _installed(name: str) -> str | None:
-    """The version of a package, None if it is not there."""
+    """The version of a package, None if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What the files and options of ``sparsetransport solve`` describe: points, costs, masses, and the problem of these."""
+"""From the files and options of ``sparsetransport solve`` to points, costs and masses, and to the problem."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 
 class Inputs(NamedTuple):
-    """What the files hold: points, costs or both; masses and labels if they are given."""
+    """The contents of the files: points, costs or both; masses and labels if given."""
 
     shape: tuple[int, int]
     points: Pair | None
@@ -27,16 +27,16 @@ class Inputs(NamedTuple):
     a: Floats | None
     b: Floats | None
     labels: Labels
-    coordinates: list[str] | None = None  # what they are called
+    coordinates: list[str] | None = None  # their names
 
     @property
     def masses(self) -> Pair:
-        """The masses asked for, uniform by default."""
+        """The masses of both sides, uniform by default."""
         return _checks.masses("a", self.a, self.shape[0]), _checks.masses("b", self.b, self.shape[1])
 
 
 class Sources(NamedTuple):
-    """Which file holds what; an NPZ file may hold several things, masses included (``bundle``)."""
+    """The role of each file; an NPZ file may hold several arrays, masses included (``bundle``)."""
 
     points: tuple[Path, Path] | None
     costs: Path | None
@@ -54,9 +54,9 @@ def read_inputs(
     mass_column: Sequence[str] = (),
     label_column: Sequence[str] = (),
 ) -> Inputs:
-    """Read the files and check that they go together; complaints name files and options.
+    """Read the files and check that they match; errors name files and options.
 
-    What names columns holds nothing, one thing for both files of points, or one for each.
+    Options that name columns hold nothing, one name for both files of points, or one for each.
     """
     chosen, label = _each("columns", columns), _each("label-column", label_column)
     mass = _mass_columns(mass_column, a, b)
@@ -97,14 +97,14 @@ def read_inputs(
 
 
 def _each(option: str, given: Sequence[_T]) -> tuple[_T | None, _T | None]:
-    """What is meant for the first file and for the second: one thing is for both."""
+    """The values for the first and for the second file; a single one is for both."""
     if len(given) > 2:
         raise ValueError(f"--{option} may be given once, for both files, or twice, got it {len(given)} times")
     return (given[0], given[-1]) if given else (None, None)
 
 
 def _mass_columns(given: Sequence[str], a: Path | None, b: Path | None) -> tuple[str | None, str | None]:
-    """The columns of masses, none of a side that has a file of its own."""
+    """The columns of masses, None for a side whose masses have their own file."""
     first, second = _each("mass-column", given)
     if len(given) + (a is not None) + (b is not None) > 2:
         raise ValueError(f"--{'b' if a is None else 'a'} and --mass-column both give the masses: choose one")
@@ -112,7 +112,7 @@ def _mass_columns(given: Sequence[str], a: Path | None, b: Path | None) -> tuple
 
 
 def _sources(source: Path | None, target: Path | None, cost_matrix: Path | None) -> Sources:
-    """Sort out what the files are for."""
+    """Find out the role of each file."""
     if source is not None and target is not None:
         return Sources((source, target), cost_matrix, None)
     if source is None:
@@ -145,7 +145,7 @@ def _same_coordinates(one: reading.Side, other: reading.Side, files: tuple[Path,
 
 
 def _shape(points: Pair | None, costs: Floats | None, file: Path | None) -> tuple[int, int]:
-    """Points on the two sides, on which points and costs must agree."""
+    """The shape of the plan, on which points and costs must agree."""
     if points is None:
         if costs is None:
             raise ValueError("give the files of two point sets, or --cost-matrix")
@@ -165,7 +165,7 @@ def _masses(
     what: str,
     labels: list[str] | None,
 ) -> Floats | None:
-    """The masses of one side: of its file, by name if that has names, its column, or the file that holds everything."""
+    """The masses of one side: from their own file, matched by name if it has names, from a column, or from the NPZ file."""
     if path is None and column is None and bundle is not None and table.holds(bundle, key):
         path = bundle
     if path is None:
@@ -182,9 +182,9 @@ def _masses(
 def _order(
     path: Path | None, names: list[str] | None, labels: list[str] | None, of: str, what: str, *, strict: bool = False
 ) -> list[int] | None:
-    """Where a file has what belongs to each label; None for the order it is in.
+    """The positions in a file that belong to each label; None to keep the order of the file.
 
-    That is, where one side has no names, or, unless ``strict``, they have none in common.
+    The order is kept if the file or the points have no names, or, unless ``strict``, no names in common.
     """
     if names is None or labels is None or names == labels or not (strict or set(names) & set(labels)):
         return None
@@ -214,7 +214,7 @@ def build(inputs: Inputs, *, kernels: Any, metric: str | None, normalize: bool, 
             reg=reg,
         )
     if metric is not None:
-        raise ValueError("--metric and a matrix of costs exclude each other")
+        raise ValueError("--metric must not be given with a matrix of costs")
     costs = inputs.costs
     if normalize:
         largest = float(np.max(costs, where=np.isfinite(costs), initial=0.0))

@@ -1,4 +1,4 @@
-"""Tables whose rows and columns have names, from CSV files; every complaint names the file, the row and the column."""
+"""Tables whose rows and columns have names, from CSV files; every error names the file, the row and the column."""
 
 from collections.abc import Container, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ class Labelled(NamedTuple):
 def read_labelled(path: Path, *, negative: bool = False, what: str = "rows", expected: Container[str] = ()) -> Labelled:
     """A table of numbers: the first line names the columns, the first column the rows.
 
-    A file of one column of numbers may do without the first line: it begins with the name of an ``expected`` row then.
+    The first line may be missing in a file with one column of numbers that begins with the name of an ``expected`` row.
     """
     rows = read_rows(path)
     first = rows.cells[0]
@@ -37,7 +37,7 @@ def read_labelled(path: Path, *, negative: bool = False, what: str = "rows", exp
     columns = [f"column {k + 2}" for k in range(len(first) - 1)] if table.names is None else table.names[1:]
     if not any(columns):
         raise ValueError(
-            f"{path}, line {rows.lines[0]} must name the columns: is it a title? Delete what is above the header"
+            f"{path}, line {rows.lines[0]} must name the columns; if it is a title, delete what is above the header"
         )
     _require_names(path, "column", columns, [f"column {k + 2}" for k in range(len(columns))])
     _require_names(path, "row", names, [f"line {line}" for line in table.lines or ()])
@@ -48,7 +48,7 @@ def read_labelled(path: Path, *, negative: bool = False, what: str = "rows", exp
 def read_pairs(path: Path, plants: Sequence[str], products: Sequence[str]) -> dict[tuple[int, int], int]:
     """Links by name, and the line that each is on first.
 
-    The file has a column ``plant`` and a column ``product``, in any case; others are left alone.
+    The file has a column ``plant`` and a column ``product``, in upper or lower case; others are ignored.
     """
     table = text_table(read_rows(path), lambda _: True)
     at, titles = [], [title.lower() for title in table.names or ()]
@@ -82,11 +82,11 @@ def in_order(table: Labelled, names: Sequence[str], axis: int, of: Path) -> Floa
 
 
 def _require_names(path: Path, what: str, names: Sequence[str], places: Sequence[str]) -> None:
-    """Every row and column has a name of its own."""
+    """Raise an error unless every row and column has a unique name."""
     seen: dict[str, str] = {}
     for name, place in zip(names, places, strict=True):
         if not name:
             raise ValueError(f"{path}, {place}: the {what} has no name")
         if name in seen:
-            raise ValueError(f"{path}, {place}: the {what} {name!r} is there twice, first in {seen[name]}")
+            raise ValueError(f"{path}, {place}: the {what} {name!r} appears twice, first in {seen[name]}")
         seen[name] = place

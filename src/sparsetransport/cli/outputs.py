@@ -1,4 +1,4 @@
-"""The files that options ask for: what they may be called, how they come to be, and the line that says so."""
+"""Output files of the commands: their names, how they are written, and the line that reports them."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -14,38 +14,38 @@ PICTURES = (".png", ".pdf", ".svg")
 
 
 class Output(NamedTuple):
-    """Where a result goes: to a file, to the output, or nowhere."""
+    """The destination of a result: a file, standard output, or none."""
 
     what: str
     path: Path | None = None  # no file
     printed: bool = False
-    new_folder: bool = False  # the one of the file was not there
+    new_folder: bool = False  # the folder of the file did not exist
 
     @property
     def ending(self) -> str:
-        """The ending of the file, in lower case."""
+        """The file extension, in lower case."""
         return "" if self.path is None else self.path.suffix.lower()
 
     def file(self) -> AbstractContextManager[Path | None]:
-        """A file to write to, if there is one to be; it appears whole or not at all."""
+        """A file to write to, or None; it is written completely or not at all."""
         return nullcontext() if self.path is None else output_file(self.path)
 
     def tell(self) -> None:
-        """Say where the file is, and, as a slip of the fingers makes one, that its folder is new."""
+        """Print where the file is, and whether its folder is new, which may be due to a typing error."""
         if self.path is not None:
             note = " (in a new folder)" if self.new_folder else ""
             Console().print(f"{self.what}: {self.path}{note}", soft_wrap=True, highlight=False, markup=False)
 
 
 def output(what: str, path: Path | None, endings: Sequence[str], inputs: Iterable[Path]) -> Output:
-    """What ``--out`` asks for, refused before any work if it cannot be; ``-`` is the output, no endings: any."""
+    """The destination of ``--out``, checked before any work; ``-`` is standard output, no endings allow any."""
     if path is not None and str(path) == "-":
         return Output(what, printed=True)
     return _checked(what, "--out", path, endings, inputs)
 
 
 def picture(path: Path | None, inputs: Iterable[Path] = ()) -> Output:
-    """What ``--plot`` asks for, refused before any work if it cannot be."""
+    """The destination of ``--plot``, checked before any work."""
     found = _checked("picture", "--plot", path, PICTURES, inputs)
     if path is not None:
         plotting.require_matplotlib()
@@ -63,5 +63,5 @@ def _checked(what: str, option: str, path: Path | None, endings: Sequence[str], 
 
 
 def either(endings: Sequence[str]) -> str:
-    """Endings as people list them."""
+    """File extensions as a list in words."""
     return " or ".join(filter(None, (", ".join(endings[:-1]), endings[-1])))

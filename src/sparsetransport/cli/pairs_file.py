@@ -1,4 +1,4 @@
-"""Files of sentence pairs, a line each with tabs between columns, and the links of them, some of which are finished."""
+"""Files of sentence pairs, one a line with tabs between columns, and partial files of their links."""
 
 import hashlib
 import shutil
@@ -13,16 +13,16 @@ _MARK = "# sparsetransport align "
 
 
 class PairsFile:
-    """A file of pairs, checked once from top to bottom and then read as it is needed.
+    """A file of sentence pairs, checked once as a whole and then read on demand.
 
     Parameters
     ----------
     path : Path
         UTF-8, one pair a line.
     columns : pair of int
-        Where the sentences are, counted from 0.
+        The columns of the sentences, counted from 0.
     skip_bad : bool
-        Count a line without these columns as a pair without words, and remember it in ``bad``; else it is an error.
+        Treat a line without these columns as a pair without words and record it in ``bad``; otherwise it is an error.
     """
 
     def __init__(self, path: Path, columns: tuple[int, int], *, skip_bad: bool) -> None:
@@ -49,7 +49,7 @@ class PairsFile:
             yield (cells[self.columns[0]], cells[self.columns[1]]) if good else ("", "")
 
     def key(self, *settings: str) -> str:
-        """A name for the links that come of this file with these settings."""
+        """A key for the links of this file with these settings."""
         every = "\n".join([self._digest, str(self.columns), *settings])
         return hashlib.sha256(every.encode()).hexdigest()[:32]
 
@@ -63,7 +63,7 @@ class PairsFile:
 
 
 class Partial:
-    """The lines that are finished, in a file beside the one that is wanted, which they become in the end."""
+    """The finished lines, in a temporary file beside the output file, which it becomes at the end."""
 
     def __init__(self, out: Path, key: str) -> None:
         self.out, self.path = out, out.with_name(f"{out.name}.partial")
@@ -76,13 +76,13 @@ class Partial:
                 if file.readline() == self._header:
                     self._end = len(self._header)
                     for line in file:
-                        if line.endswith(b"\n"):  # else it was cut off
+                        if line.endswith(b"\n"):  # otherwise it was cut off
                             self._end += len(line)
                             self.done += 1
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Ready for more lines, after the last whole one; one of other settings is begun anew."""
+        """Open for more lines, after the last complete one; a file with other settings is started again."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("r+b" if self._end else "wb") as file:
             if self._end:
@@ -94,7 +94,7 @@ class Partial:
             yield
 
     def add(self, lines: Sequence[str]) -> None:
-        """Put lines on the disk."""
+        """Write lines to the disk."""
         if self._file is None:
             raise ValueError("the file must be opened before lines are added")
         self._file.write("".join(f"{line}\n" for line in lines).encode())
@@ -102,7 +102,7 @@ class Partial:
         self.done += len(lines)
 
     def finish(self) -> None:
-        """Make it the file that is wanted."""
+        """Rename it to the output file."""
         with whole_file(self.out) as unfinished, self.path.open("rb") as file, unfinished.open("wb") as whole:
             file.readline()
             shutil.copyfileobj(file, whole)

@@ -1,4 +1,4 @@
-"""The picture of ``sparsetransport solve``."""
+"""The plot of ``sparsetransport solve``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +13,12 @@ from .writing import Labels
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_NAMED = 60  # points of a side that may get their names, those with the most mass
-_TICKS = 40  # rows or columns up to which every one gets its name
+_NAMED = 60  # points of a side that are named, those with the most mass
+_TICKS = 40  # rows or columns up to which every one is named
 
 
 def draw(path: Path, ending: str, result: Result, inputs: Inputs) -> None:
-    """Links between points where these lie in the plane, else the plan as a matrix; with the names there are."""
+    """Draw links between points if these are in the plane, else the plan as a matrix; with names if there are any."""
     in_the_plane = inputs.points is not None and inputs.points[0].shape[1] == 2
     ax = _links(result, inputs, inputs.points) if in_the_plane and inputs.points else _matrix(result, inputs.labels)
     figure: Any = ax.figure

@@ -1,4 +1,4 @@
-"""Points, masses and costs from CSV, NPY, NPZ and Parquet files; every complaint names the file and the place in it."""
+"""Points, masses and costs from CSV, NPY, NPZ and Parquet files; every error names the file and the place in it."""
 
 import re
 import shlex
@@ -13,7 +13,7 @@ from .._checks import Floats
 from .cells import Rows, like_a_number
 from .table import Header, Table, plain_header, read_table
 
-# Titles of columns of numbers that are names.
+# Titles of columns whose numbers are names.
 _IDS = re.compile(
     r"(.*[\W_])?(id|ids|index|code|key|no|nr|number|name|label|from|origin|source|supplier|plant|site|depot|warehouse|store)",
     re.IGNORECASE,
@@ -21,7 +21,7 @@ _IDS = re.compile(
 
 
 class Side(NamedTuple):
-    """The points of one side, with the names of their coordinates, masses and labels where the file has them."""
+    """The points of one side, and the names of their coordinates, masses and labels if the file has them."""
 
     points: Floats
     names: list[str] | None
@@ -32,7 +32,7 @@ class Side(NamedTuple):
 def read_points(
     path: Path, key: str, *, columns: Sequence[str] | None = None, mass: str | None = None, label: str | None = None
 ) -> Side:
-    """The points of a file: all its columns, or those asked for, but for the columns of masses and labels."""
+    """The points of a file: all its columns or those asked for, except the columns of masses and labels."""
     asked = [name for name in (mass, label, *(columns or ())) if name is not None]
     table = read_table(path, key, _header(asked), text=label is not None)
     mass_at = None if mass is None else table.find(mass, "--mass-column", twice=True)
@@ -86,7 +86,7 @@ def read_costs(path: Path, key: str, *, label: str | None = None) -> Costs:
 
 
 def _warn_of_ids(table: Table) -> None:
-    """Say so where the first column of costs looks like the numbers of the rows."""
+    """Warn if the first column of costs looks like row numbers."""
     if table.names is None or len(table.columns) < 2:
         return
     title, cells = table.names[0], table.numbers([0], infinite=True)[:, 0]
@@ -97,7 +97,7 @@ def _warn_of_ids(table: Table) -> None:
 
 
 class Masses(NamedTuple):
-    """Masses, with the names beside them or, of a row, those above."""
+    """Masses, with the names beside them, or above them for a row."""
 
     mass: Floats
     names: list[str] | None = None
@@ -123,12 +123,12 @@ def read_masses(path: Path, key: str) -> Masses:
 
 
 def label_option(name: str) -> str:
-    """What to write on the command line for a column of names."""
+    """The command-line option for a column of names."""
     return f"--label-column {shlex.quote(name)}"
 
 
 def _header(asked: Sequence[str]) -> Header:
-    """Headers are first rows without numbers, or with one of the names that options ask for."""
+    """A test for headers: first rows without numbers, or with one of the names that options ask for."""
     known = {name for name in asked if not like_a_number(name)}
 
     def is_header(rows: Rows) -> bool:
@@ -141,7 +141,7 @@ def _header(asked: Sequence[str]) -> Header:
 
 
 def _header_of_costs(rows: Rows) -> bool:
-    """A header of costs may also have numbers for names, below a corner without a name, or beside other numbers."""
+    """True for a header of costs, which may also have numbers as names, after an empty corner or a title."""
     corner, *titles = rows.cells[0]
     if plain_header(rows.cells[0]) or (not corner and titles):
         return True
@@ -155,7 +155,7 @@ def _header_of_costs(rows: Rows) -> bool:
 
 
 def _header_of_masses(rows: Rows) -> bool:
-    """Without a header there may be names beside the masses."""
+    """True for a header of masses; without a header there may be names beside the masses."""
     if plain_header(rows.cells[0]):
         return True
     _refuse_words(rows, 1 if len(rows.cells[0]) == 2 else 0, hint=False)
@@ -163,7 +163,7 @@ def _header_of_masses(rows: Rows) -> bool:
 
 
 def _refuse_words(rows: Rows, start: int, *, hint: bool = True) -> None:
-    """A row that has numbers, and from a column on something else too, is neither a header nor numbers."""
+    """Raise an error if a row mixes numbers with other text from a column on: it is neither a header nor numbers."""
     for k, cell in enumerate(rows.cells[0][start:], start):
         if not like_a_number(cell):
             place = f"{rows.path}, line {rows.lines[0]}, column {k + 1}: {cell!r} is not a number"
@@ -174,7 +174,7 @@ def _refuse_words(rows: Rows, start: int, *, hint: bool = True) -> None:
 
 
 def _starts_with_names(table: Table) -> bool:
-    """Are there several columns and the first is of names: all text, or without a title where others have one?"""
+    """True if the first of several columns holds names: all text, or no title where others have one."""
     first = table.columns[0]
     if len(table.columns) < 2 or not (isinstance(first, list) or table.names):
         return False
@@ -182,10 +182,10 @@ def _starts_with_names(table: Table) -> bool:
 
 
 def _has_numbers_for_titles(table: Table) -> bool:
-    """Has the first column a name for its title, and another a number? Then the first is of another kind."""
+    """True if the title of the first column is a text and another title is a number: the first one is different then."""
     return table.names is not None and not like_a_number(table.names[0]) and any(map(like_a_number, table.names[1:]))
 
 
 def _is_text(cells: Floats | list[str]) -> bool:
-    """Is there something in every cell of the column, and nowhere a number?"""
+    """True if no cell of the column is empty or a number."""
     return isinstance(cells, list) and all(cell.strip() and not like_a_number(cell) for cell in cells)

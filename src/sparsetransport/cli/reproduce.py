@@ -20,23 +20,27 @@ ALL = "all"
 
 def reproduce(
     name: Annotated[str | None, typer.Argument(help=f"The experiment, or {ALL}.")] = None,
-    names: Annotated[bool, typer.Option("--list", help="Say which experiments there are.")] = False,
+    names: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     data: Annotated[
-        Path | None, typer.Option(help="The folder of the data that some need; else $SPARSETRANSPORT_DATA.")
+        Path | None, typer.Option(help="The data folder, which some need; default: $SPARSETRANSPORT_DATA.")
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="The paper's size where the default is smaller.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="For whatever is random.")] = 0,
-    out: Annotated[Path, typer.Option(help="Where each experiment gets its folder.")] = Path("results"),
+    full: Annotated[
+        bool, typer.Option("--full", help="Use the sizes of the paper where the default is smaller.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The random seed.")] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the results, one subfolder for each experiment.")] = Path(
+        "results"
+    ),
     debug: Debug = False,
 ) -> None:
-    """Rerun an experiment of the paper: its table, with the paper's numbers beside ours, and its pictures."""
+    """Rerun an experiment of the paper: its table, with the paper's numbers beside ours, and its plots."""
     with plain_errors(debug):
         if names:
             _print_list()
             return
         known = f"{', '.join(experiments.EXPERIMENTS)} or {ALL}"
         if name is None:
-            raise ValueError(f"say which experiment: {known}")
+            raise ValueError(f"name the experiment: {known}")
         if name != ALL and name not in experiments.EXPERIMENTS:
             raise ValueError(f"the experiment must be {known}, got {name!r}")
         if data is not None and not data.is_dir():
@@ -51,13 +55,13 @@ def reproduce(
 
 
 class _Spinner:
-    """What an experiment is doing, on a terminal; nothing in a pipe."""
+    """The progress of an experiment on a terminal; silent in a pipe."""
 
     def __init__(self, status: Status, name: str) -> None:
         self.status, self.name = status, name
 
     def step(self, text: str) -> None:
-        """Said before each piece of work."""
+        """Report the step that begins."""
         self.status.update(f"{self.name}: {text}")
 
 
@@ -75,11 +79,11 @@ def _run(name: str, *, data: Path | None, full: bool, seed: int, out: Path) -> N
     else:
         print(report.markdown())
     took = duration(time.perf_counter() - started)
-    console.print(f"{name}: {took}, tables and pictures in {out / name}", soft_wrap=True, highlight=False)
+    console.print(f"{name}: {took}, tables and plots in {out / name}", soft_wrap=True, highlight=False)
 
 
 def _run_all(run: Callable[[str], None], debug: bool) -> list[str]:
-    """Run every experiment, whatever becomes of the others; the names of those that failed."""
+    """Run every experiment, even if others fail; returns the names of those that failed."""
     failed = []
     for name in experiments.EXPERIMENTS:
         try:

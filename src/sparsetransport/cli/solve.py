@@ -35,11 +35,11 @@ from .picture import draw
 BOUNDS = {"none": None, "cheap": False, "tight": True}
 INPUT, BUDGET, PROBLEM, OUTPUT = "Input", "Budget", "Problem", "Output"
 TWICE = "Once for both files, or twice: first, second."
-_MUCH = 0.05  # of the mass off the mark
+_MUCH = 0.05  # a marginal error that gets a hint
 
 
 class Settings(NamedTuple):
-    """What the options ask for, apart from files."""
+    """The options, apart from files."""
 
     budget: Matroid | None
     within: float | None
@@ -51,7 +51,7 @@ class Settings(NamedTuple):
     method: str
     gap_tol: float | None
     seed: int | None
-    bound: bool | None  # a tight one, or none
+    bound: bool | None  # True: tight, False: cheap, None: none
 
 
 def solve(
@@ -61,40 +61,40 @@ def solve(
     ] = None,
     target: Annotated[Path | None, typer.Argument(help="Points of the second side.")] = None,
     cost_matrix: Annotated[
-        Path | None, typer.Option(help="A file of costs, one row a source.", rich_help_panel=INPUT)
+        Path | None, typer.Option(help="A file of costs, one row for each source.", rich_help_panel=INPUT)
     ] = None,
     a: Annotated[Path | None, typer.Option("--a", help="A file of source masses.", rich_help_panel=INPUT)] = None,
     b: Annotated[Path | None, typer.Option("--b", help="A file of target masses.", rich_help_panel=INPUT)] = None,
     mass_column: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help=f"The column that holds masses. {TWICE}", rich_help_panel=INPUT),
+        typer.Option(metavar="NAME", help=f"The column of masses. {TWICE}", rich_help_panel=INPUT),
     ] = None,
     label_column: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help=f"The column that holds names, also of costs. {TWICE}", rich_help_panel=INPUT
-        ),
+        typer.Option(metavar="NAME", help=f"The column of names, also for costs. {TWICE}", rich_help_panel=INPUT),
     ] = None,
     columns: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAMES", help=f"The columns of coordinates, such as x,y; else all. {TWICE}", rich_help_panel=INPUT
+            metavar="NAMES",
+            help=f"The columns of coordinates, such as x,y; default: all. {TWICE}",
+            rich_help_panel=INPUT,
         ),
     ] = None,
-    budget: Annotated[int | None, typer.Option(help="Links in the whole plan.", rich_help_panel=BUDGET)] = None,
-    per_column: Annotated[int | None, typer.Option(help="Links of every target.", rich_help_panel=BUDGET)] = None,
-    per_row: Annotated[int | None, typer.Option(help="Links of every source.", rich_help_panel=BUDGET)] = None,
+    budget: Annotated[int | None, typer.Option(help="Most links in the whole plan.", rich_help_panel=BUDGET)] = None,
+    per_column: Annotated[int | None, typer.Option(help="Most links of every target.", rich_help_panel=BUDGET)] = None,
+    per_row: Annotated[int | None, typer.Option(help="Most links of every source.", rich_help_panel=BUDGET)] = None,
     within: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="In place of --budget: as few links as come this close to the best plan, such as 0.05.",
+            help="Instead of --budget: find the fewest links within this share of the unbudgeted optimum, such as 0.05.",
             rich_help_panel=BUDGET,
         ),
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(help=f"{', '.join(KERNELS)}; rbf for points, else delta.", rich_help_panel=PROBLEM),
+        typer.Option(help=f"{', '.join(KERNELS)}; default: rbf for points, else delta.", rich_help_panel=PROBLEM),
     ] = None,
     bandwidth: Annotated[
         str | None, typer.Option(help="σ² of the kernel, or median (default) or mean.", rich_help_panel=PROBLEM)
@@ -107,25 +107,33 @@ def solve(
     ] = False,
     unbalanced: Annotated[
         str,
-        typer.Option(help="Weight of marginals: a number, two (3,5), auto or 100xauto.", rich_help_panel=PROBLEM),
+        typer.Option(help="Weight of marginal errors: a number, two (3,5), auto or 100xauto.", rich_help_panel=PROBLEM),
     ] = "auto",
     reg: Annotated[float, typer.Option(help="Weight of the quadratic term.", rich_help_panel=PROBLEM)] = 0.0,
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", rich_help_panel=PROBLEM)] = "omp",
     gap_tol: Annotated[
-        float | None, typer.Option(help="Go on until this relative gap is proved.", rich_help_panel=PROBLEM)
+        float | None,
+        typer.Option(help="Improve the plan until this relative gap is certified.", rich_help_panel=PROBLEM),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="For the random methods.", rich_help_panel=PROBLEM)] = None,
-    bound: Annotated[str, typer.Option(help=f"{', '.join(BOUNDS)}.", rich_help_panel=PROBLEM)] = "cheap",
+    seed: Annotated[int | None, typer.Option(help="The seed of the random methods.", rich_help_panel=PROBLEM)] = None,
+    bound: Annotated[
+        str, typer.Option(help=f"The lower bound to compute: {', '.join(BOUNDS)}.", rich_help_panel=PROBLEM)
+    ] = "cheap",
     out: Annotated[
         Path | None,
-        typer.Option(help="The plan: .csv, .npz (SciPy) or .json; - for CSV to the output.", rich_help_panel=OUTPUT),
+        typer.Option(
+            help="Write the plan: .csv, .npz (SciPy) or .json; - for CSV to standard output.", rich_help_panel=OUTPUT
+        ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="A picture: .png, .pdf or .svg.", rich_help_panel=OUTPUT)] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot the plan: .png, .pdf or .svg.", rich_help_panel=OUTPUT)
+    ] = None,
     debug: Debug = False,
 ) -> None:
-    """A plan between the points of two files, or for a matrix of costs, within a budget of links.
+    """Compute a transport plan within a budget of links, between the points of two files or for a cost matrix.
 
-    Masses are soft: a plan may miss them. A large --unbalanced makes them hold (docs/guide.md has more on that).
+    Marginals are soft: row and column sums may differ from the masses. A large --unbalanced makes them nearly hold
+    (see docs/guide.md).
     """
     with plain_errors(debug):
         given = [path for path in (source, target, cost_matrix, a, b) if path is not None]
@@ -145,7 +153,9 @@ def solve(
             bound=BOUNDS[bound],
         )
         if within is not None and budget is not None:
-            raise ValueError("--within finds the --budget: give one of the two")
+            raise ValueError(
+                "--within and --budget exclude each other, since --within finds the budget: give one of them"
+            )
         _check(settings)
         inputs = read_inputs(
             source,
@@ -161,7 +171,7 @@ def solve(
 
 
 def _check(settings: Settings) -> None:
-    """Refuse, before any file is read, what no problem could have."""
+    """Raise errors for invalid options before any file is read."""
     _checks.choice("--method", settings.method, METHODS)
     if settings.metric is not None:
         _checks.choice("--metric", settings.metric, METRICS)
@@ -175,7 +185,7 @@ def _check(settings: Settings) -> None:
 
 
 def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> None:
-    """Solve, write the files and print what the plan is worth."""
+    """Solve, write the files and print the summary."""
     with plan.file() as unfinished, drawing.file() as unfinished_picture:
         with _progress(settings.budget, inputs.shape) as callback:
             problem, result, found, seconds = in_background(lambda: _solved(settings, inputs, callback))
@@ -193,7 +203,7 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
 
 
 class Seconds(NamedTuple):
-    """How long it took to find the plan, to prove something of it, and to compile for both."""
+    """The seconds spent on the plan, on its bound, and on compiling for both."""
 
     solve: float
     prove: float
@@ -203,7 +213,7 @@ class Seconds(NamedTuple):
 def _solved(
     settings: Settings, inputs: Inputs, callback: Callback | None
 ) -> tuple[Problem, Result, Fewest | None, Seconds]:
-    """The problem, and the plan with the bound that is wanted."""
+    """The problem, and the plan with the requested bound."""
     first: list[float] = []
     second: list[float] = []
     started = time.perf_counter()
@@ -244,7 +254,7 @@ def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tupl
 
 
 def _budget(budget: int | None, per_column: int | None, per_row: int | None) -> Matroid | None:
-    """What the options allow together."""
+    """The budget that the options describe together."""
     parts: list[Matroid] = []
     for name, kind, value in (
         ("--budget", Uniform, budget),
@@ -263,7 +273,7 @@ def _kernel(name: str | None, bandwidth: str | None) -> Any:
     if bandwidth is None:
         return None if name is None else KERNELS[name]()
     if name == "delta":
-        raise ValueError("--bandwidth: the kernel delta has none")
+        raise ValueError("--bandwidth must not be given with --kernel delta, which has none")
     sigma2: Any = bandwidth
     if bandwidth not in ("median", "mean"):
         sigma2 = _checks.number("--bandwidth", _number("--bandwidth", bandwidth, "median or mean"), positive=True)
@@ -296,7 +306,7 @@ def _number(option: str, text: str, otherwise: str) -> float:
 
 @contextmanager
 def _progress(matroid: Matroid | None, shape: tuple[int, int]) -> Iterator[Callback | None]:
-    """A bar of the links chosen so far, on a terminal; what it yields is told of every step."""
+    """A progress bar of the links chosen so far, on a terminal; yields a callback."""
     console = errors()
     if not console.is_terminal:
         yield None
@@ -312,7 +322,7 @@ def _progress(matroid: Matroid | None, shape: tuple[int, int]) -> Iterator[Callb
         transient=True,
     )
     task = bar.add_task("Preparing (the first time Numba compiles)", total=total)
-    rest = bar.add_task("Exchanging links and proving", total=None, visible=False)
+    rest = bar.add_task("Improving the plan and computing bounds", total=None, visible=False)
 
     def tell(step: Step) -> None:
         done = total is not None and step.entries >= total
@@ -324,7 +334,7 @@ def _progress(matroid: Matroid | None, shape: tuple[int, int]) -> Iterator[Callb
 
 
 def _details(result: Result, inputs: Inputs, settings: Settings, seconds: Seconds) -> dict[str, Any]:
-    """What a result is worth, in numbers."""
+    """The figures of a result."""
     missed, bound = result.marginal_errors, settings.bound is not None
     return {
         "lower_bound": result.lower_bound if bound else None,
@@ -343,7 +353,7 @@ def _details(result: Result, inputs: Inputs, settings: Settings, seconds: Second
 
 
 def _enough(found: Fewest | None, settings: Settings) -> dict[str, Any]:
-    """How few links are enough, where that was asked for."""
+    """The figures of ``--within``, if it was given."""
     if found is None:
         return {}
     return {
@@ -356,15 +366,17 @@ def _enough(found: Fewest | None, settings: Settings) -> dict[str, Any]:
 
 
 def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) -> None:
-    """A line for every number."""
+    """Print one line for each figure."""
     rest = summary_lines(result, bound=details["lower_bound"] is not None)
     first = "entries", "objective", "lower bound", "gap"
     lines: dict[str, str] = {name: rest.pop(name) for name in first if name in rest}
     if "within" in details:
-        lines["without a budget"] = f"{details['links_without_budget']} entries, {details['value_without_budget']:.6g}"
+        links, value = details["links_without_budget"], details["value_without_budget"]
+        lines["unbudgeted optimum"] = f"{links} entries, {value:.6g}"
         lines["target"] = _target(details)
     lines |= rest | {"time": _took(details)}
-    sides = ("sent off the mark", "received off the mark"), result.marginal_errors, (problem.gram_a, problem.gram_b)
+    names = "marginal error, rows", "marginal error, columns"
+    sides = names, result.marginal_errors, (problem.gram_a, problem.gram_b)
     for name, error, gram in zip(*sides, strict=True):
         if error >= _MUCH and not gram.is_delta:
             lines[name] += " (with --kernel delta every point counts for itself)"
@@ -380,17 +392,19 @@ def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) ->
 
 
 def _target(details: dict[str, Any]) -> str:
-    """The objective that was to be reached, and what is known of how many entries that takes."""
+    """The target objective, and the proven minimum of entries for it if it was computed."""
     least = details["links_at_least"]
-    known = "--bound tight proves how many entries it takes" if least is None else f"needs {least} entries at least"
+    known = (
+        "--bound tight computes a proven minimum of entries" if least is None else f"proven minimum: {least} entries"
+    )
     return f"{details['target']:.6g} ({known})"
 
 
 def _took(details: dict[str, Any]) -> str:
-    """The time for the plan, for the bound and to compile."""
+    """The times for the plan, for the bound and for compiling."""
     took = duration(details["seconds"])
     if details["lower_bound"] is not None:
         took += f", and {duration(details['seconds_to_prove'])} for the bound"
     if details["seconds_to_compile"] > 0.0:
-        took += f", and {duration(details['seconds_to_compile'])} to compile, this once"
+        took += f", and {duration(details['seconds_to_compile'])} to compile, the first time only"
     return took

@@ -1,4 +1,4 @@
-"""The columns of CSV, NPY, NPZ and Parquet files; every complaint names the file and the place in it."""
+"""The columns of CSV, NPY, NPZ and Parquet files; every error names the file and the place in it."""
 
 import csv
 import re
@@ -20,27 +20,27 @@ READABLE = (".csv", ".tsv", ".npy", ".npz", ".parquet")
 
 @dataclass
 class Table:
-    """The columns of a file: numbers where all of a column is known to be, text elsewhere."""
+    """The columns of a file: numbers if a whole column is known to be numbers, else text."""
 
     path: Path
     names: list[str] | None
     columns: list[Floats | list[str]]
-    lines: list[int] | None = None  # the line of the file that each row is on
-    sign: str = "."  # before the decimals of numbers in text: see `decimal_sign`
-    rows: list[str] | None = None  # what they are called, if complaints should say so
+    lines: list[int] | None = None  # the line number of each row
+    sign: str = "."  # the `decimal_sign` of numbers in text
+    rows: list[str] | None = None  # the names of the rows, if errors should mention them
 
     def place(self, row: int, column: int) -> str:
-        """Where a cell is, for people."""
+        """The place of a cell, for error messages."""
         where = f"row {row} (counted from 0)" if self.lines is None else f"line {self.lines[row]}"
         name = f" (row {self.rows[row]!r})" if self.rows and self.rows[row] else ""
         return f"{self.path}, {where}{name}, column {self.title(column)}"
 
     def title(self, column: int) -> str:
-        """What to call a column."""
+        """The title of a column, for error messages."""
         return repr(self.names[column]) if self.names and self.names[column] else str(column + 1)
 
     def numbers(self, columns: Sequence[int], *, infinite: bool = False, negative: bool = True) -> Floats:
-        """Columns as an array without NaN, without ``+inf`` unless ``infinite``, negative ones only if they may be."""
+        """Columns as an array, checked: no NaN, no ``+inf`` unless ``infinite``, nothing negative unless ``negative``."""
         array = np.empty((len(self.columns[0]), len(columns)))
         for k, column in enumerate(columns):
             cells = self.columns[column]
@@ -64,7 +64,7 @@ class Table:
         return array
 
     def text(self, column: int) -> list[str]:
-        """A column as labels, without the space around them; whole numbers without their point."""
+        """A column as labels, stripped of spaces; whole numbers without a decimal point."""
         cells = self.columns[column]
         if isinstance(cells, list):
             return [cell.strip() for cell in cells]
@@ -84,16 +84,16 @@ class Table:
         return found[0]
 
 
-Header = Callable[[Rows], bool]  # is the first row one?
+Header = Callable[[Rows], bool]  # True if the first row is a header
 
 
 def plain_header(cells: Sequence[str]) -> bool:
-    """Is no cell like a number, and at least one a name?"""
+    """True if no cell looks like a number and at least one is not empty."""
     return any(map(str.strip, cells)) and not any(map(like_a_number, cells))
 
 
 def holds(path: Path, *keys: str) -> list[str]:
-    """Those of the names that an NPZ file has an array for; none in other files."""
+    """Those of the names that an NPZ file has an array for; none for other files."""
     if path.suffix.lower() != ".npz":
         return []
     arrays = _load(path)
@@ -128,7 +128,7 @@ def text_table(rows: Rows, header: Header) -> Table:
 
 
 def _read_numbers(path: Path) -> Table | None:
-    """The fast way, for a file that holds finite numbers alone below its header; None if it does not."""
+    """Fast reader for a file of finite numbers below its header; None if there is anything else."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         begin = opening(file)
         if begin is None:
@@ -159,7 +159,7 @@ def _read_numbers(path: Path) -> Table | None:
 
 
 def _load(path: Path) -> Any:
-    """What NumPy finds in a file: an array, or named ones."""
+    """What NumPy loads from a file: an array, or several named arrays."""
     try:
         return np.load(path, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile):

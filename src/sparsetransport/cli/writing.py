@@ -18,14 +18,14 @@ ENDINGS = (".csv", ".npz", ".json")
 
 
 class Labels(NamedTuple):
-    """What rows and columns are called, where the files say so."""
+    """The names of rows and columns, if the files have them."""
 
     rows: list[str] | None
     cols: list[str] | None
 
 
 def write_plan(path: Path, ending: str, result: Result, labels: Labels, details: dict[str, Any]) -> None:
-    """The plan in the format of an ending, to a file of any name."""
+    """Write the plan in the format of a file extension, to a file of any name."""
     if ending == ".npz":
         with path.open("wb") as file:
             scipy.sparse.save_npz(file, result.sparse_plan)
@@ -39,7 +39,7 @@ def write_plan(path: Path, ending: str, result: Result, labels: Labels, details:
 
 
 def write_links(file: TextIO, result: Result, labels: Labels) -> None:
-    """A line for every link, ordered by row and column; masses are exact."""
+    """Write one line for each link, ordered by row and column, with exact masses."""
     found = links(result, labels)
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_keys(labels))
@@ -60,7 +60,7 @@ def links(result: Result, labels: Labels) -> list[dict[str, Any]]:
 
 
 def as_json(result: Result, labels: Labels, details: dict[str, Any]) -> dict[str, Any]:
-    """The links, what they are worth, what proves it, and what computed it."""
+    """The links, the figures of the plan, its certificate, and the versions that computed it."""
     return {
         "shape": list(result.sparse_plan.shape),
         "links": links(result, labels),
@@ -76,7 +76,7 @@ def as_json(result: Result, labels: Labels, details: dict[str, Any]) -> dict[str
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on."""
+    """The versions of the packages that the numbers depend on."""
     return {
         "sparsetransport": __version__,
         "python": platform.python_version(),

@@ -12,14 +12,12 @@ from .._checks import Floats
 from ..budgets import Limits, Pair
 from ..problem import Problem
 
-PAIRS_UP_TO = 4_000_000
-
 
 def is_one_to_one(limits: Limits) -> bool:
-    """Is a plan within the limits a matching, and every matching within the limits?"""
+    """True if a plan within the limits is a matching, and every matching is within the limits."""
     m, n = len(limits.rows), len(limits.cols)
     one = bool((limits.rows == 1).all() and (limits.cols == 1).all())
-    return one and limits.total >= min(m, n) and not len(limits.labels) and m * n <= PAIRS_UP_TO
+    return one and limits.total >= min(m, n) and not len(limits.labels)
 
 
 def best_alone(problems: Sequence[Problem], weights: Sequence[float] | Floats) -> list[Pair]:

@@ -122,6 +122,13 @@ class OMPSolver(Shell):
         matroid, pairs = self.constraint.oracle, pairs_of(rows, cols)
         return matroid is None or all(matroid.can_add(pairs[:k], pair) for k, pair in enumerate(pairs))
 
+    def restart(self) -> None:
+        """Go back to the empty plan, and forget the steps."""
+        self.record = Record()
+        self.room = self.constraint.room()
+        self.oracle = self.constraint.attach(self.room, self.support)
+        self._take(new_work(self.data, len(self.work.factor.mass), self.room))
+
     def grow(self, entries: int | None = None) -> bool:
         """Add pairs until nothing helps, nothing is free, or the plan has so many entries: True if the last it was."""
         held = 0 if entries is None else max(int(self.room.left[0]) - max(entries - self.size, 0), 0)
@@ -183,6 +190,7 @@ class OMPSolver(Shell):
     def _take(self, work: Work) -> None:
         self.work, self.room = work, work.room
         self.room.notes[CHANGES] += 1
+        forget_refusals(self.room)
 
     def _beyond(self, extra: int) -> None:
         """Grow by so many entries beyond the budget, and come back to it."""
@@ -220,7 +228,7 @@ class OMPSolver(Shell):
             spare = [t for t in np.argsort(loss, kind="stable").tolist() if support[t] not in inside]
             if not spare:
                 return
-            rows, cols = as_arrays([support[t] for t in spare[: -(-len(spare) // 3)]])  # then losses are others
+            rows, cols = as_arrays([support[t] for t in spare[: -(-len(spare) // 6)]])  # then losses are others
             elimination.discard(self.work, new_trace(0, 2 * room), rows, cols)
 
     def eliminate_from(self, pairs: Sequence[Pair], mass: Floats) -> None:
@@ -233,7 +241,9 @@ class OMPSolver(Shell):
         """The plan as it stands."""
         factor, size = self.work.factor, self.size
         rows, cols, mass = factor.label[0, :size].copy(), factor.label[1, :size].copy(), factor.mass[:size].copy()
-        return Outcome(rows, cols, mass, self._status(), self.start, self.record, True)
+        status = self._status()
+        self.raise_errors()
+        return Outcome(rows, cols, mass, status, self.start, self.record, True)
 
     def _status(self) -> Status:
         if self.stopped:

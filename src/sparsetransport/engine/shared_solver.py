@@ -236,6 +236,7 @@ class SharedSolver(Shell):
             status = Status.STOPPED
         elif status in (Status.LOCAL, Status.BUDGET_USED) and not self._wants_more():
             status = Status.OPTIMAL
+        self.raise_errors()
         size = self.size
         rows, cols = self.chosen.rows[:size].copy(), self.chosen.cols[:size].copy()
         return SharedOutcome(rows, cols, self.mass[:, :size].copy(), status, self.start, self.record)

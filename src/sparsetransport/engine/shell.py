@@ -45,10 +45,14 @@ class Shell:
 
     def note(self, trace: Trace) -> None:
         """Move steps to the record, tell the callback, and raise what the budget's own function has raised."""
-        if self.oracle is not None:
-            self.oracle.raise_error()
+        self.raise_errors()
         if self.record.follow(trace, self.constant, self.callback):
             self.stopped = True
+
+    def raise_errors(self) -> None:
+        """Raise what a budget of the user's own has raised, Ctrl-C included."""
+        if self.oracle is not None:
+            self.oracle.raise_error()
 
     def enlarge(self) -> int:
         """Make more room where it has run out: for how many entries there is room now."""

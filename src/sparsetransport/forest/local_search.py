@@ -28,10 +28,12 @@ from .undo_log import (
     ASLEEP,
     IN_USE,
     NEAR,
+    REACH,
     TURN,
     UndoLog,
     around,
     begin,
+    is_tabu,
     keep,
     keep_whole,
     new_log,
@@ -93,8 +95,8 @@ class TreeSolver(Shell):
 
     def improve(self, how: TreeSearch) -> None:
         """Look at all points, and those around what has changed, until a round brings next to nothing."""
-        log, before, value = self.log, np.inf, self._value
-        log.counts[NEAR] = how.near
+        log, before, value = self.log, np.inf, self.current
+        log.counts[NEAR] = log.counts[REACH] = how.near
         while value < before - how.gain * abs(value) and not self.stopped:
             before = value
             log.awake[:], log.counts[ASLEEP] = 1, 0
@@ -104,30 +106,31 @@ class TreeSolver(Shell):
                 if self.effort[0] > limit:
                     return
             self._report()
-            value = self._value
+            value = self.current
 
     def perturb(self, how: Perturb, allowed: float, enough: float, rng: np.random.Generator) -> None:
         """Force links in and search on, with the allowed operations, or until the objective is low enough."""
+        self.log.counts[REACH] = how.reach
         allowed += self.effort[0]
-        while self.effort[0] < allowed and self._value > enough and not self.stopped and self.forest.mass.any():
+        while self.effort[0] < allowed and self.current > enough and not self.stopped and self.forest.mass.any():
             limit = min(allowed, self.effort[0] + _OPERATIONS)
             draws = rng.integers(2**62, size=_DRAWS)
             perturb(*self._parts, draws, how.targets, how.each, self.effort, limit)
             self._report()
 
     @property
-    def _value(self) -> float:
+    def current(self) -> float:
+        """The objective of the links as they are now."""
         return self.problem.value(*links(self.forest))
 
     @property
     def _parts(self) -> tuple[Forest, UndoLog, UndoLog, float, float]:
-        least = _LEAST * max(abs(self.problem.constant), abs(self._value))  # negative costs may make it the larger one
+        least = _LEAST * max(abs(self.problem.constant), abs(self.current))  # negative costs may make it the larger one
         return self.forest, self.log, self.whole, self.tol * self.problem.scale, least
 
     def _report(self) -> None:
         """Between two calls of compiled functions Ctrl-C works, and the callback is told."""
-        if self.oracle is not None:
-            self.oracle.raise_error()
+        self.raise_errors()
         if self.callback is not None and not self.stopped:
             self._tell()
 
@@ -149,6 +152,7 @@ class TreeSolver(Shell):
         if self.value == before and self.told.status is not Status.STOPPED:
             return self.told
         status = _STATUS[standing(self.forest, self.tol * self.problem.scale, CLOSE)]
+        self.raise_errors()
         self.told = self._exact(self.told._replace(status=status, converged=True))
         return self.told
 
@@ -260,7 +264,8 @@ def perturb(
     """Force a link in, see what becomes of it, and go back if the plan is no better, once a draw.
 
     The new link is the best of a point with one in ``targets`` of the others. It comes in place of one of the point's
-    own, crosswise if the other point is linked already; once in four times in place of any link.
+    own, crosswise if the other point is linked already; once in four times in place of any link. The link that it
+    replaces is tabu until the next draw: else the local search would mostly just bring it back.
     """
     m, n = forest.rows, forest.first.size - forest.rows
     for k in range(draws.size):
@@ -302,7 +307,9 @@ def perturb(
         _wake(forest, log, point)
         _wake(forest, log, target)
         whole.counts[IN_USE] = 1
+        log.tabu[0], log.tabu[1] = min(end, partner), max(end, partner)
         improve(forest, log, whole, tol, least, effort, effort[0] + each)
+        log.tabu[0], log.tabu[1] = -1, -1
         whole.counts[IN_USE] = 0
         if value_of(forest, whole) >= whole.value[0] - least:
             restore(forest, whole)
@@ -340,7 +347,7 @@ def _improve_at(
         link = _link_between(forest, point, log.partners[k])  # what was tried in vain has another number now
         if link < 0:
             return True
-        other = _best_crossing(forest, link, least, effort)
+        other = _best_crossing(forest, log, link, least, effort)
         if other >= 0 and _exchange(forest, log, whole, link, other, -1, -1, tol, least, effort):
             return True
     return False
@@ -372,15 +379,18 @@ def _link_up(
     """Add the best new link at a point."""
     m, n = forest.rows, forest.first.size - forest.rows
     first, last = (m, m + n) if point < m else (0, m)
+    tree_here, has_room = forest.tree[point], forest.room.left[0] > 0 and forest.room.left[1 + point] > 0
     asks = False
     while True:
         best, partner = least, -1
         for other in range(first, last):
+            if forest.tree[other] != tree_here and not has_room:
+                continue
             row, col = min(point, other), max(point, other)
             pull = wish(forest, row, col)
-            if pull <= tol:
+            if pull <= tol or is_tabu(log, row, col):
                 continue
-            if forest.tree[row] != forest.tree[col]:
+            if forest.tree[other] != tree_here:
                 gain = joined_worth(pull, forest.whole[row], forest.whole[col])
                 if gain > best and _may_be(forest.room, row, col - m, asks):
                     best, partner = gain, other
@@ -440,7 +450,7 @@ def _is_allowed(forest: Forest, row: int, col: int) -> bool:
 @part
 def _wake(forest: Forest, log: UndoLog, point: int) -> None:
     """What is around a point is to be looked at again."""
-    for k in range(around(forest, log, point, -1)):
+    for k in range(around(forest, log, point, -1, log.counts[REACH])):
         log.awake[log.nearby[k]] = 1
     log.counts[ASLEEP] = 0
 
@@ -459,7 +469,7 @@ def _best_graft(forest: Forest, log: UndoLog, link: int, least: float, effort: F
     # were the link cut, potentials of rows would rise by this in the part of its row, and fall by that in the other one
     rises = forest.mass[link] / cut[2, link], -forest.mass[link] / cut[3, link]
     small = 0 if cut[2, link] <= cut[3, link] else 1
-    found = around(forest, log, forest.ends[small, link], link)
+    found = around(forest, log, forest.ends[small, link], link, log.counts[NEAR])
     log.nearby[found] = forest.ends[1 - small, link]
     set_aside(forest.room, i, j - m)
     asks = False  # one question is enough if the best pair is allowed
@@ -489,7 +499,9 @@ def _best_graft(forest: Forest, log: UndoLog, link: int, least: float, effort: F
                     continue
                 gain = joined_worth(pull, spread, others_spread)
                 row, col = (point, other) if from_row else (other, point)
-                if gain > best and not (row == i and col == j) and _may_be(forest.room, row, col - m, asks):
+                if gain <= best or (row == i and col == j) or is_tabu(log, row, col):
+                    continue
+                if _may_be(forest.room, row, col - m, asks):
                     best, best_row, best_col = gain, row, col
         effort[0] += (found + 1) * 0.5 * (m + n)
         if asks or best_row < 0 or is_free(forest.room, best_row, best_col - m):
@@ -500,7 +512,7 @@ def _best_graft(forest: Forest, log: UndoLog, link: int, least: float, effort: F
 
 
 @part
-def _best_crossing(forest: Forest, link: int, least: float, effort: Floats) -> int:
+def _best_crossing(forest: Forest, log: UndoLog, link: int, least: float, effort: Floats) -> int:
     """The link of another tree with which one is best exchanged crosswise; -1 if none seems to help."""
     m, cut = forest.rows, forest.cut
     i, j = forest.ends[0, link], forest.ends[1, link] - m
@@ -517,7 +529,7 @@ def _best_crossing(forest: Forest, link: int, least: float, effort: Floats) -> i
             continue
         gain = joined_worth(first, row_spread, cut[3, other]) + joined_worth(second, col_spread, cut[2, other])
         gain -= worth + forest.worth[other]
-        if gain > best:
+        if gain > best and not is_tabu(log, i, m + l) and not is_tabu(log, k, m + j):
             best, partner = gain, other
     effort[0] += forest.mass.size
     return partner
@@ -560,7 +572,9 @@ def _exchange(
         keep_whole(forest, whole, col)
         remove(forest, link)
         effort[0] += _settle_both(forest, i, j)
-        effort[0] += _graft(forest, row, col, tol)
+        gain = joined_worth(max(wish(forest, row, col), 0.0), forest.whole[row], forest.whole[col])
+        if value_of(forest, log) - gain < log.value[0] - least:  # else links lost with the cut rule it out already
+            effort[0] += _graft(forest, row, col, tol)
     if value_of(forest, log) < log.value[0] - least:
         _wake(forest, log, i)
         _wake(forest, log, j)

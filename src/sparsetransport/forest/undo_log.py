@@ -9,7 +9,7 @@ from .._numba.borrowed import by_address
 from .._numba.compiling import part, small_part
 from .trees import Forest, insert, other_end, remove, settle
 
-POINTS, LINKS, MARK, TURN, ASLEEP, IN_USE, NEAR = range(7)  # what is in ``UndoLog.counts``
+POINTS, LINKS, MARK, TURN, ASLEEP, IN_USE, NEAR, REACH = range(8)  # what is in ``UndoLog.counts``
 
 
 @by_address
@@ -24,7 +24,11 @@ class UndoLog(NamedTuple):
     nearby: Ints  # (points,)
     partners: Ints  # (points,)
     awake: Ints  # (points,) 1: to be looked at
-    counts: Ints  # points and links kept, marks so far, the point in turn, points asleep, 1: in use, points around one
+    tabu: Ints  # (2,) row and column (as a point) of the pair that must not be linked; -1: none
+    counts: (
+        Ints  # points and links kept, marks so far, the point in turn, points asleep, 1: in use; and how many points
+    )
+    # around a link are offered others, and around a changed one are looked at again
 
 
 def new_log(points: int) -> UndoLog:
@@ -39,21 +43,22 @@ def new_log(points: int) -> UndoLog:
         ints.copy(),
         ints.copy(),
         ints + 1,
-        np.zeros(7, np.int64),
+        np.full(2, -1),
+        np.zeros(8, np.int64),
     )
 
 
 @part
-def around(forest: Forest, log: UndoLog, start: int, without: int) -> int:
-    """Up to ``counts[NEAR]`` points around one, the nearest first, into ``nearby``; not across the link ``without``."""
-    m, nearby, near = forest.rows, log.nearby, log.counts[NEAR]
+def around(forest: Forest, log: UndoLog, start: int, without: int, most: int) -> int:
+    """Up to ``most`` points around one, the nearest first, into ``nearby``; not across the link ``without``."""
+    m, nearby = forest.rows, log.nearby
     log.counts[MARK] += 1
     nearby[0], log.mark[1, start] = start, log.counts[MARK]
     found, k = 1, 0
     while k < found:
         side = 0 if nearby[k] < m else 1
         link = forest.first[nearby[k]]
-        while link >= 0 and found < near:
+        while link >= 0 and found < most:
             other = forest.ends[1 - side, link]
             if link != without and log.mark[1, other] < log.counts[MARK]:
                 log.mark[1, other] = log.counts[MARK]
@@ -132,3 +137,9 @@ def restore(forest: Forest, log: UndoLog) -> None:
     for p in range(log.counts[POINTS]):
         if forest.tree[log.points[p]] <= before:
             settle(forest, log.points[p])
+
+
+@small_part
+def is_tabu(log: UndoLog, row: int, col: int) -> bool:
+    """True for the pair that must not be linked."""
+    return bool(row == log.tabu[0] and col == log.tabu[1])

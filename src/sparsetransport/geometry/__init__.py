@@ -1,1 +1,1 @@
-"""Costs and kernels: what moving mass costs, and what missing the marginals costs."""
+"""Costs of moving mass, and kernels that measure marginal errors."""

@@ -1,7 +1,7 @@
-"""Entries of costs and kernels, dense or computed on demand, for the compiled loop.
+"""Entries of costs and kernels, dense or computed on demand, for compiled functions.
 
-``Cost`` and ``Gram`` are what a geometry looks like to machine code: a matrix, or the points it comes from. The
-formulas stand here once; the dense matrices are filled by the same functions.
+``Cost`` and ``Gram`` are what compiled functions see of a geometry: a matrix, or the points it is computed from. Dense
+matrices are filled by the same functions, so that every formula is written once.
 """
 
 import math
@@ -15,11 +15,11 @@ from .._numba.compiling import compiled, part, small_part
 from .radial import kernel_value
 
 MATRIX, SQEUCLIDEAN, EUCLIDEAN = 0, 1, 2
-DELTA, DENSE, RADIAL = 0, 1, 2  # and after: RADIAL plus the number of a kernel in the table of `radial`
+DELTA, DENSE, RADIAL = 0, 1, 2  # a radial kernel has the kind RADIAL plus its number in the table of `radial`
 CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from the differences
 BLOCK = 64  # rows of a lazy cost that exist at one time
-SUMMED = 256  # rows of a cost that are summed up at a time
-FAR = 1e-4  # what is below this share of a cost is far below it
+SUMMED = 256  # rows of a cost that are summed at one time
+FAR = 1e-4  # a cost below this share of another is far below it
 
 
 @by_address
@@ -39,19 +39,19 @@ class Cost(NamedTuple):
 
 @by_address
 class Gram(NamedTuple):
-    """One side's kernel: a Gram matrix, or points and the columns asked for so far, or nothing (``DELTA``)."""
+    """The kernel of one side: a Gram matrix, or points and the columns computed so far, or nothing (``DELTA``)."""
 
     kind: int
     weight: float  # 2 lambda of this side
     bandwidth: float
     columns: Floats  # (m, m); (slots, m) if lazy
-    slot: Ints  # (m + 1,) where the column of a point stands (-1: not computed yet); at last, slots in use
+    slot: Ints  # (m + 1,) the slot of the column of each point (-1: not computed yet); at the end, slots in use
     points: Floats  # (m, d)
 
 
 @small_part
 def _is_close(x: Floats, y: Floats, i: int, j: int, product: float) -> bool:
-    """Is so little left of the terms of ``|x|^2 - 2xy + |y|^2`` that rounding shows?"""
+    """True if the terms of ``|x|^2 - 2xy + |y|^2`` cancel so far that rounding shows."""
     d = y.shape[0]
     return product < CLOSE * (x[i, d - 2] + y[d - 1, j])
 
@@ -79,7 +79,7 @@ def lazy_block(cost: Cost, first: int, last: int) -> Floats:
     for i in range(block.shape[0]):
         row = block[i]
         close = 0
-        for j in range(row.size):  # apart from what follows, so that it vectorises
+        for j in range(row.size):  # separate from the next loop, so that it vectorises
             close += _is_close(cost.x, cost.y, first + i, j, row[j])
         if close > 0:
             for j in range(row.size):
@@ -174,13 +174,13 @@ def _compute_column(gram: Gram, i: int) -> bool:
 
 @small_part
 def fetch(gram: Gram, i: int) -> bool:
-    """Make sure that column ``i`` is there; False if all slots are taken."""
+    """Compute column ``i`` if it is missing; False if all slots are taken."""
     return gram.kind <= DENSE or gram.slot[i] >= 0 or _compute_column(gram, i)
 
 
 @small_part
 def gram_entry(gram: Gram, i: int, k: int) -> float:
-    """``2 lambda G[i, k]`` where column ``k`` is there."""
+    """``2 lambda G[i, k]``, where column ``k`` has been computed."""
     if gram.kind == DELTA:
         return gram.weight if i == k else 0.0
     return gram.weight * gram.columns[gram.slot[k], i]

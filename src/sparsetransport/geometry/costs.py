@@ -13,12 +13,12 @@ _NO_MATRIX = np.zeros((0, 0))
 
 
 def squared_distances(x: Floats, y: Floats) -> Floats:
-    """All squared Euclidean distances, exact where two points are equal."""
+    """All squared Euclidean distances, exactly zero for equal points."""
     return _entries.lazy_block(lazy_cost(x, y, "sqeuclidean"), 0, len(x))
 
 
 def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
-    """The cost as points, in the form that turns a product of matrices into distances."""
+    """A lazy cost: points in a form whose matrix product gives the distances."""
     kind, scale = METRICS[metric], 1.0
     if metric == "cosine":  # half the squared distance of directions, which rounds better than one minus their product
         length_x, length_y = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
@@ -42,7 +42,7 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool 
     x, y : arrays of shape (m, d) and (n, d)
         The points.
     metric : {"sqeuclidean", "euclidean", "cosine"}
-        Cosine means one minus the cosine of the angle.
+        "cosine" is one minus the cosine of the angle.
     normalize : bool
         Divide by the largest entry.
 
@@ -61,16 +61,16 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool 
 
 
 def require_metric(metric: Any) -> None:
-    """See that it is one of ours."""
+    """Raise an error unless the metric is a known one."""
     if not isinstance(metric, str) or metric not in METRICS:
         known = ", ".join(map(repr, METRICS))
-        raise ValueError(f"metric must be one of {known}, got {metric!r}: for others, give costs to solve")
+        raise ValueError(f"metric must be one of {known}, got {metric!r}: for others, give a cost matrix to solve")
 
 
 def points(x: Any, y: Any) -> tuple[Floats, Floats]:
     """Two checked point sets of the same dimension."""
     _checks.require_order("the columns of X and Y", _checks.labels(x, "columns"), _checks.labels(y, "columns"))
-    cure = "one row a point; reshape(-1, 1) if they lie on a line"
+    cure = "each row is a point; reshape(-1, 1) makes points on a line"
     x, y = (_checks.real_array(name, each, ndim=2, cure=cure) for name, each in (("X", x), ("Y", y)))
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"X and Y must have the same number of features, got {x.shape[1]} and {y.shape[1]}")

@@ -1,4 +1,4 @@
-"""Kernels between the points of one side: what makes marginal errors at close points forgivable."""
+"""Kernels between the points of one side, under which marginal errors at close points cancel."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from . import _entries, radial
 from .costs import squared_distances
 
 _RULES: dict[str, Callable[[Floats], Any]] = {"median": np.median, "mean": np.mean}
-SAMPLE = 2000  # a bandwidth rule looks at no more points than this
+SAMPLE = 2000  # points that a bandwidth rule samples at most
 
 
 @dataclass(frozen=True)
 class Delta:
-    """The kernel that is one at equal indices and zero elsewhere: a plain squared error of the marginals.
+    """The kernel that is one at equal indices and zero elsewhere: the squared error of the marginals, point by point.
 
     Examples
     --------
@@ -29,7 +29,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Own:
-    """A kernel of the user's: a function ``k(X, Y)`` that gives an array of shape ``(len(X), len(Y))``."""
+    """A kernel given as a function ``k(X, Y)`` that returns an array of shape ``(len(X), len(Y))``."""
 
     function: Callable[[Any, Any], Any]
 
@@ -37,7 +37,7 @@ class Own:
         return str(getattr(self.function, "__name__", repr(self.function)))
 
     def gram(self, points: Any) -> Any:
-        """The Gram matrix of the points, as the function gives it: not checked yet."""
+        """The Gram matrix of the points as the function returns it, not checked yet."""
         points = _checks.real_array("points", points, ndim=2)
         return self.function(points, points)
 
@@ -47,7 +47,7 @@ class Radial:
     """A kernel of the squared distance ``d²`` with a squared bandwidth, given or found by a rule."""
 
     sigma2: float | str = "median"
-    name: ClassVar[str]  # of its formula in the table
+    name: ClassVar[str]  # of its formula in the table of `radial`
 
     def __post_init__(self) -> None:
         if isinstance(self.sigma2, str):
@@ -58,7 +58,7 @@ class Radial:
 
     @property
     def code(self) -> int:
-        """The number that compiled functions know the kernel by."""
+        """The number of the kernel in compiled functions."""
         return _entries.RADIAL + list(radial.TABLE).index(self.name)
 
     def bandwidth(self, points: Floats) -> float:
@@ -138,7 +138,7 @@ class IMQv2(Radial):
 
 
 class Laplace(Radial):
-    """The Laplace kernel ``exp(-d / σ)``, which falls off at once where a Gaussian is flat.
+    """The Laplace kernel ``exp(-d / σ)``, which is not smooth at distance zero, unlike the Gaussian.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ NAMES: dict[str, type[Delta] | type[Radial]] = {
 
 
 def as_kernel(name: str, value: Any) -> Kernel:
-    """A kernel object from an object, a kernel's name, a bandwidth rule (then RBF), or a function of the user's."""
+    """A kernel object from an object, a kernel's name, a bandwidth rule (then RBF), or a function."""
     if isinstance(value, Kernel):
         return value
     if isinstance(value, type) and issubclass(value, Delta | Radial):

@@ -1,7 +1,7 @@
 """Costs and Gram matrices, dense or lazy, behind one interface.
 
-A dense one holds the matrix. A lazy one holds points and computes entries when they are asked for: the cost in blocks
-of rows, the Gram matrix by columns, so that no array of the size of the plan ever exists. Both give the same plan.
+A dense one holds the matrix. A lazy one holds points and computes entries on demand: the cost in blocks of rows, the
+Gram matrix by columns, so that no array of the size of the plan ever exists. Both give the same plan.
 """
 
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ from .kernels import Delta, Own, Radial, as_kernel
 
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = SUMMED
-COPIED_UP_TO = 1 << 26  # bytes of a cost matrix
-_SAMPLE = 4096  # costs that are looked at
-_STRICT = 1e-8  # of the largest entry: how far off a Gram matrix in double precision may be
+COPIED_UP_TO = 1 << 26  # bytes; larger cost matrices are not copied
+_SAMPLE = 4096  # costs that are sampled
+_STRICT = 1e-8  # of the largest entry: the asymmetry that a Gram matrix in double precision may have
 
 
 @dataclass(frozen=True, eq=False)
 class Cost:
-    """Costs between two sides; ``compiled`` is the same for machine code."""
+    """Costs between two sides; ``compiled`` is their form for compiled functions."""
 
     compiled: _entries.Cost
     shape: tuple[int, int]
@@ -35,14 +35,14 @@ class Cost:
     def dense(cls, matrix: Any) -> "Cost":
         """From a matrix, which is copied unless it is large; ``+inf`` forbids a pair.
 
-        Proofs and plans of smaller budgets come later, when the array may hold something else.
+        A copy is needed since bounds and plans of smaller budgets are computed later, when the array may have changed.
         """
         array = _checks.real_array(
             "C",
             matrix,
             ndim=2,
             infinite=True,
-            cure="many problems go to solve_batch"
+            cure="for many problems call solve_batch"
             if getattr(matrix, "ndim", 1) > 2
             else "costs come first, then a and b",
         )
@@ -52,7 +52,7 @@ class Cost:
     @classmethod
     def of_matrix(cls, array: Floats) -> "Cost":
         """From a matrix that has been checked."""
-        array = array if array.flags.writeable else array.copy()  # kernels know no other kind
+        array = array if array.flags.writeable else array.copy()  # compiled functions take writable arrays only
         return cls(_entries.Cost(_entries.MATRIX, array, _NO_POINTS, _NO_POINTS, 1.0), (array.shape[0], array.shape[1]))
 
     @classmethod
@@ -67,7 +67,7 @@ class Cost:
 
     @property
     def is_lazy(self) -> bool:
-        """Are entries computed on demand?"""
+        """True if entries are computed on demand."""
         return self.compiled.kind != _entries.MATRIX
 
     def rows(self, first: int, last: int) -> Floats:
@@ -82,7 +82,7 @@ class Cost:
             yield first, self.rows(first, min(first + _BLOCK, self.shape[0]))
 
     def columns(self, which: Ints) -> Floats:
-        """Some columns, as an array of shape (m, how many)."""
+        """Some columns, as an array of shape (m, len(which))."""
         if not self.is_lazy:
             return self.compiled.matrix[:, which]
         return _entries.lazy_block(
@@ -104,7 +104,7 @@ class Cost:
 
     @property
     def has_pairs(self) -> bool:
-        """Is any pair allowed?"""
+        """True if any pair is allowed."""
         return self._summary[0] > 0
 
     @property
@@ -119,7 +119,7 @@ class Cost:
 
     @cached_property
     def common(self) -> float:
-        """The mean; without the largest cost if all others of a sample are far below it and it stands for something."""
+        """The mean cost, without the largest one if it seems to stand for inf: all others of a sample are far below."""
         if self.lowest > FAR * self.mean:
             return self.mean
         drawn = np.arange(pairs) if (pairs := int(np.prod(self.shape))) <= _SAMPLE else _drawn(pairs)
@@ -131,7 +131,7 @@ class Cost:
 
 
 def _drawn(pairs: int) -> Ints:
-    """Some of so many, always the same."""
+    """A sample of pair numbers, always the same one."""
     return np.random.default_rng(0).integers(0, pairs, _SAMPLE)
 
 
@@ -144,11 +144,11 @@ class Gram:
     matrix: Floats = field(default_factory=lambda: _NO_POINTS)
     points: Floats = field(default_factory=lambda: _NO_POINTS)
     bandwidth: float = 1.0
-    kernel: Delta | Radial | None = None  # that it was made with; None for a matrix or a function of the user's
+    kernel: Delta | Radial | None = None  # the kernel it was made with; None for a matrix or a function of the user
 
     @classmethod
     def delta(cls, size: int) -> "Gram":
-        """The identity matrix, which needs no room."""
+        """The identity matrix, which is not stored."""
         return cls(_entries.DELTA, size, kernel=Delta())
 
     @classmethod
@@ -164,7 +164,7 @@ class Gram:
                 f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from their mirror: "
                 "compute it in float64, or take the mean of it and its transpose"
             )
-        array = 0.5 * (array + array.T)  # a copy, too: the user's array may change before a proof is asked for
+        array = 0.5 * (array + array.T)  # also a copy: the user's array may change before a bound is computed
         array = _semidefinite(name, array, slack)
         return cls(_entries.DENSE, size, matrix=array)
 
@@ -178,7 +178,7 @@ class Gram:
         return cls(_entries.DENSE, len(points), matrix=kernel.gram(points), kernel=kernel)
 
     def compiled(self, weight: float, slots: int) -> _entries.Gram:
-        """For machine code, multiplied by ``weight``; a lazy one with room for ``slots`` columns."""
+        """The form for compiled functions, multiplied by ``weight``; a lazy one has room for ``slots`` columns."""
         lazy = self.kind > _entries.DENSE
         slot = np.append(np.full(self.size, -1), 0) if lazy else np.arange(self.size + 1)
         columns = np.empty((min(slots, self.size), self.size)) if lazy else self.matrix
@@ -208,25 +208,25 @@ class Gram:
 
     @property
     def is_delta(self) -> bool:
-        """Is this the identity?"""
+        """True if this is the identity matrix."""
         return self.kind == _entries.DELTA
 
     @property
     def diagonal(self) -> Floats:
-        """The diagonal; that of a kernel of points is the same everywhere."""
+        """The diagonal, which is constant for a radial kernel."""
         if self.kind == _entries.DENSE:
             return self.matrix.diagonal()
         return np.full(self.size, self.block(np.array([0]), np.array([0]))[0, 0])
 
 
 def gram_rounding(size: int, eps: float) -> float:
-    """What rounding may do to a Gram matrix of floats with this relative spacing, as a share of its largest entry."""
-    return min(4.0 * size * eps, 0.1)  # in half precision, too, a matrix far from a kernel's is none
+    """The rounding error of a Gram matrix in a precision with this epsilon, as a share of its largest entry."""
+    return min(4.0 * size * eps, 0.1)  # so that a matrix far from a Gram matrix is refused in half precision too
 
 
 def _semidefinite(name: str, matrix: Floats, slack: float) -> Floats:
-    """The matrix, if its eigenvalues are not negative up to the slack; raised by what low precision took from them."""
-    # A Cholesky factor is much cheaper than the eigenvalues, which are asked only when there is none.
+    """The matrix, checked to be positive semi-definite up to the slack; a ridge makes up for low precision."""
+    # A Cholesky factorisation is much cheaper than eigenvalues, which are computed only if it fails.
     strict = min(slack, _STRICT * float(np.abs(matrix).max())) + np.finfo(np.float64).tiny
     try:
         np.linalg.cholesky(matrix + strict * np.eye(len(matrix)))
@@ -235,18 +235,18 @@ def _semidefinite(name: str, matrix: Floats, slack: float) -> Floats:
         if smallest < -max(slack, strict):
             raise ValueError(
                 f"{name} must be positive semi-definite, got a smallest eigenvalue of {smallest:.3g}: if that is "
-                "rounding, compute it in float64 or add as much to its diagonal"
+                "rounding, compute it in float64 or add that amount to its diagonal"
             ) from None
-        if smallest < -strict:  # convex all the same, or no bound would hold
+        if smallest < -strict:  # make it convex, or no bound would hold
             return matrix - smallest * np.eye(len(matrix))
     return matrix
 
 
 def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, lazy: bool = False) -> Gram:
-    """A Gram matrix from a matrix, or from a kernel (an object, name or function) and the points; one made stays."""
+    """A Gram matrix from a matrix, or from a kernel (object, name or function) and points; a `Gram` stays as it is."""
     if isinstance(value, Gram):
         if value.size != size:
-            raise ValueError(f"{name} must be for {size} points, got one for {value.size}")
+            raise ValueError(f"{name} must be a Gram matrix of {size} points, got one of {value.size}")
         return value
     if isinstance(value, int | float) or value is None:
         raise TypeError(f"{name} must be a kernel, its name or a Gram matrix, got {value!r}")
@@ -262,6 +262,6 @@ def as_gram(name: str, value: Any, size: int, points: Floats | None = None, *, l
     if lazy:
         raise ValueError(
             f"{name} must be a kernel of the package or a Gram matrix where costs are lazy, got the function {kernel}: "
-            "pass lazy=False, or the matrix that it gives"
+            "pass lazy=False, or the Gram matrix"
         )
     return Gram.dense(f"the Gram matrix of {name}", kernel.gram(points), size)

@@ -1,7 +1,7 @@
-"""The table of radial kernels: the one place where their formulas stand.
+"""The table of the formulas of radial kernels.
 
-A formula is written once, as a function of the squared distance and σ², and read in the words of each array library:
-compiled here, for dense matrices, lazy columns and diagonals alike, and as tensors with gradients in `nn.geometry`.
+A formula is written once, as a function of the squared distance and σ², and used with several array libraries: compiled
+here, for dense matrices, lazy columns and diagonals alike, and on tensors with gradients in `nn.geometry`.
 """
 
 import math
@@ -15,7 +15,7 @@ Formula = Callable[[Any, Any], Any]
 
 
 def formulas(exp: Function, sqrt: Function, distance: Function) -> dict[str, Formula]:
-    """Name and value of every kernel; ``distance`` is a root that may be zero, where its derivative counts as zero."""
+    """The formula of every kernel by name; ``distance`` is a square root whose derivative at zero counts as zero."""
     return {
         "rbf": lambda square, sigma2: exp(square * (-0.5 / sigma2)),
         "imq": lambda square, sigma2: 1.0 / sqrt(sigma2 + square),
@@ -28,7 +28,7 @@ TABLE = formulas(math.exp, math.sqrt, math.sqrt)
 
 
 def _from(number: int) -> Callable[[int, float, float], float]:
-    """One compiled function for the formulas of the table from this number on."""
+    """A compiled function for the formulas of the table from this number on."""
     formula = small_part(list(TABLE.values())[number])
     if number + 1 == len(TABLE):
         return small_part(lambda kind, square, sigma2: formula(square, sigma2))
@@ -38,4 +38,4 @@ def _from(number: int) -> Callable[[int, float, float], float]:
     )
 
 
-kernel_value = _from(0)  # of the number of a kernel in the table, d² and σ²
+kernel_value = _from(0)  # a function of the number of a kernel in the table, d² and σ²

@@ -4,8 +4,8 @@
 below runs over contiguous memory. ``target`` holds ``w = L^-1 (-f)`` and is rotated together with the factor, so the
 unconstrained minimiser on the current variables is always one backward solve away.
 
-Inner loops run over slices from zero: an index that the compiler cannot prove to be positive might count from the end,
-and then the loop does not vectorise.
+Inner loops run over slices from zero: an index that the compiler cannot prove to be non-negative might count from the
+end, and the loop would not vectorise.
 """
 
 import math
@@ -16,7 +16,7 @@ from .._numba.compiling import part
 
 @part
 def forward(upper: Floats, size: int, rhs: Floats) -> None:
-    """Overwrite ``rhs[:size]`` with ``L^-1 rhs``, four variables at a time, so that it is read a quarter as often."""
+    """Overwrite ``rhs[:size]`` with ``L^-1 rhs``, four variables at a time, to read it a quarter as often."""
     j = 0
     while j + 4 <= size:
         u0, u1, u2, u3 = upper[j], upper[j + 1], upper[j + 2], upper[j + 3]
@@ -38,7 +38,7 @@ def forward(upper: Floats, size: int, rhs: Floats) -> None:
 
 @part
 def backward(upper: Floats, size: int, rhs: Floats, out: Floats) -> None:
-    """Write ``L^-T rhs`` to ``out[:size]``, four variables at a time, so that the long sums share their loads."""
+    """Write ``L^-T rhs`` to ``out[:size]``, four variables at a time, so that long sums share their loads."""
     j = size
     while j % 4 != 0:
         j -= 1
@@ -89,7 +89,7 @@ def delete(upper: Floats, target: Floats, size: int, position: int, spill: Float
     for i in range(position + 1, size):
         spill[i] = upper[position, i]
     carry = target[position]
-    # What is left of the deleted column is a rank-one update of the trailing block: rotate it in, column by column.
+    # The rest of the deleted column is a rank-one update of the trailing block: rotate it in, column by column.
     for j in range(position + 1, size):
         pivot = upper[j, j]
         extra = spill[j]

@@ -1,8 +1,8 @@
 """The exact inner solve: an active-set method for small non-negative quadratic programs.
 
-On a support the problem is ``min 1/2 x'Hx + f'x`` over ``x >= 0``. The kernels keep the Cholesky factor of ``H`` on the
-positive entries. Adding a variable costs one triangular solve; entries that would turn negative are met by a ratio
-test and leave the factor; the answer is exact to rounding.
+On a support the problem is ``min 1/2 x'Hx + f'x`` over ``x >= 0``. The functions keep the Cholesky factor of ``H`` on
+the positive entries. Adding a variable costs one triangular solve; entries that would turn negative are found by a
+ratio test and leave the factor; the solution is exact up to rounding.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from .._numba.codes import DEPENDS, SOLVED, UNBOUNDED, UNSETTLED
 from .._numba.compiling import compiled, part
 from . import _cholesky
 
-DEPENDENT = 1e-13  # a Schur complement below this share of the diagonal means: depends on the others
+DEPENDENT = 1e-13  # an entry whose Schur complement is below this share of the diagonal depends on the others
 
 
 @by_address
@@ -39,7 +39,7 @@ class Factor(NamedTuple):
 @part
 def new_factor(capacity: int) -> Factor:
     """An empty factor with room for ``capacity`` entries."""
-    stride = capacity + 8 if capacity % 64 == 0 else capacity  # a power-of-two stride fights over few cache sets
+    stride = capacity + 8 if capacity % 64 == 0 else capacity  # a power-of-two stride would use few cache sets
     return Factor(
         np.empty((capacity, stride)),
         np.zeros(capacity),
@@ -54,7 +54,7 @@ def new_factor(capacity: int) -> Factor:
 
 @compiled
 def copy_factor(source: Factor, destination: Factor) -> None:
-    """Make ``destination`` (at least as large) the same as ``source``, scratch aside."""
+    """Copy ``source`` to ``destination``, which is at least as large, except scratch."""
     size = source.size[0]
     for j in range(size):
         old, new = source.upper[j, j:size], destination.upper[j, j:size]
@@ -173,7 +173,7 @@ def push(factor: Factor, row: int, column: int, diagonal: float, slope: float) -
 def extend(
     upper: Floats, target: Floats, mass: Floats, coupling: Floats, scratch: Floats, diagonal: float, slope: float
 ) -> int:
-    """The first part of `push`, for ``coupling.size`` entries; it takes single arrays.
+    """The first part of `push`, for ``coupling.size`` entries, on separate arrays.
 
     ``DEPENDS``: the new entry depends on the others, and nothing is changed. ``SOLVED``: the masses are optimal, all
     of them positive. ``UNSETTLED``: the entry is in the factor without mass, and `settle` must follow.
@@ -211,11 +211,10 @@ def drop(factor: Factor, position: int) -> None:
 
 @compiled
 def gains(factor: Factor, spare: Factor, coupling: Floats, diagonal: Floats, slope: Floats, gradient: Floats) -> Floats:
-    """By how much each of several new entries alone would lower the objective; ``inf`` where without bound.
+    """By how much each of several new entries alone would lower the objective; ``inf`` if it is unbounded.
 
-    ``coupling`` has a row for each of them; ``spare`` has room for one entry more than ``factor``. Where no present
-    entry turns negative the gain is ``g^2 / 2s``, with ``s`` the Schur complement; elsewhere the entry is added to a
-    copy.
+    ``coupling`` has a row for each of them; ``spare`` has room for one entry more than ``factor``. If no present entry
+    turns negative, the gain is ``g^2 / 2s`` with the Schur complement ``s``; otherwise the entry is added to a copy.
     """
     size = factor.size[0]
     result = np.zeros(diagonal.size)

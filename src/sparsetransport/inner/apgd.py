@@ -31,8 +31,8 @@ def times(hessian: Floats, x: Floats, out: Floats) -> None:
 def largest_eigenvalue(hessian: Floats) -> float:
     """An upper estimate of the largest eigenvalue by power iteration.
 
-    The kernels' Hessians have no negative entries, so a positive start meets the leading eigenvector. Gram matrices of
-    the user's own may have some: then the largest sum of absolute values in a row.
+    The Hessians of the built-in kernels have no negative entries, so a positive start is not orthogonal to the leading
+    eigenvector. For other Gram matrices the estimate is the largest sum of absolute values in a row.
     """
     size = hessian.shape[0]
     lowest, widest = 0.0, 0.0
@@ -61,7 +61,7 @@ def largest_eigenvalue(hessian: Floats) -> float:
 
 @compiled
 def kkt_residual(gradient: Floats, x: Floats) -> float:
-    """How far ``x >= 0`` is from optimal: the gradient where there is mass, its negative part where there is none."""
+    """The KKT residual of ``x >= 0``: the gradient where there is mass, its negative part where there is none."""
     worst = 0.0
     for i in range(x.size):
         worst = max(worst, abs(gradient[i]) if x[i] > 0.0 else -gradient[i])
@@ -70,7 +70,7 @@ def kkt_residual(gradient: Floats, x: Floats) -> float:
 
 @compiled
 def apgd(hessian: Floats, slope: Floats, x: Floats, tol: float, max_iter: int) -> tuple[float, int]:
-    """Minimise ``½ x'Hx + f'x`` over ``x >= 0`` with step ``1/L``, from ``x`` and in it: KKT residual and iterations.
+    """Minimise ``½ x'Hx + f'x`` over ``x >= 0`` with step ``1/L``, in place; returns KKT residual and iterations.
 
     The gradient is taken at the extrapolated point; being linear, it follows from the gradients at the last two
     iterates, so one product with ``H`` an iteration gives the step and the residual.

@@ -1,4 +1,4 @@
-"""The inner solvers as the loop sees them: the masses on a support, and how exact they are."""
+"""The inner solvers behind one interface: the masses on a support, and how exact they are."""
 
 from typing import NamedTuple, Protocol
 
@@ -11,17 +11,17 @@ from ..problem import Quadratic
 from . import active_set
 from .apgd import apgd, kkt_residual
 
-EXACT = 1e-13  # of the problem's scale: a gradient below it counts as zero, and no rounding is in the way
+EXACT = 1e-13  # of the problem's scale: a gradient below it counts as zero; above rounding
 
-_BLOCK = 64  # pairs whose curvature is computed together, with all that is between them
+_BLOCK = 64  # pairs whose block of the Hessian is computed together
 ROUNDING = 1e-9  # a relative KKT residual that rounding can leave where Gram matrices are nearly singular
 
 
 class Solution(NamedTuple):
-    """Masses on a support, and by how much they change the objective of no mass at all.
+    """Masses on a support, and the difference of their objective to that of the empty plan.
 
-    ``kkt`` is the largest violation of the optimality conditions as a share of the objective's scale, and ``converged``
-    says whether that is within the solver's tolerance.
+    ``kkt`` is the largest violation of the optimality conditions as a share of the objective's scale; ``converged`` is
+    True if that is within the solver's tolerance.
     """
 
     mass: Floats
@@ -31,17 +31,17 @@ class Solution(NamedTuple):
 
 
 class InnerSolver(Protocol):
-    """Minimises a quadratic over the masses of a support, starting from the masses it had."""
+    """Minimises a quadratic over the masses of a support, starting from given masses."""
 
     def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
         """The masses on the pairs."""
 
     def fresh(self) -> "InnerSolver":
-        """A solver with the same settings that remembers nothing."""
+        """A solver with the same settings and no state."""
 
 
 class UnboundedError(ValueError):
-    """The objective has no minimum: negative costs, and Gram matrices that do not see the mass."""
+    """The objective is unbounded below: costs are negative where the Gram matrices do not penalise mass."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class UnboundedError(ValueError):
 
 
 class ActiveSet:
-    """Exact: the Cholesky factor on the positive entries is kept from one call to the next.
+    """The exact solver, an active-set method that keeps its Cholesky factor from one call to the next.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class ActiveSet:
     tol : float
         A gradient smaller than this times the objective's scale counts as zero.
     max_iter : int, optional
-        Limit on the entries that enter in one call; None for none that matters.
+        The most entries that may enter in one call; None for a limit that is never reached in practice.
     """
 
     def __init__(self, objective: Quadratic, tol: float = EXACT, max_iter: int | None = None) -> None:
@@ -69,7 +69,7 @@ class ActiveSet:
         self.factor = active_set.new_factor(32)
 
     def solve(self, rows: Ints, cols: Ints, start: Floats) -> Solution:
-        """The masses on the pairs; ``start`` is not needed, the factor remembers."""
+        """The masses on the pairs; ``start`` is ignored, since the factor holds the masses."""
         support = {pair: k for k, pair in enumerate(pairs_of(rows, cols))}
         self._keep_only(support)
         limit = 50 * len(rows) + 100 if self.max_iter is None else self.max_iter
@@ -88,11 +88,11 @@ class ActiveSet:
         return Solution(mass, -active_set.gain(self.factor), kkt, kkt <= max(self.tol, ROUNDING))
 
     def fresh(self) -> "ActiveSet":
-        """A solver with the same settings that remembers nothing."""
+        """A solver with the same settings and no state."""
         return ActiveSet(self.objective, self.tol, self.max_iter)
 
     def gains(self, rows: Ints, cols: Ints, gradient: Floats) -> Floats:
-        """By how much each of the pairs alone would lower the objective, if the support is what has mass now."""
+        """By how much each of the pairs alone would lower the objective, from the present support."""
         known_rows, known_cols = self.factor.label[0, : self._size], self.factor.label[1, : self._size]
         spare = active_set.new_factor(self._size + 1)
         coupling = self.objective.hessian(rows, cols, known_rows, known_cols)
@@ -104,7 +104,7 @@ class ActiveSet:
         return gains
 
     def _keep_only(self, support: dict[tuple[int, int], int]) -> None:
-        """Drop what is not in the support; a drop may take others with it, so look again after each."""
+        """Drop entries that are not in the support; a drop may remove others too, so start over after each."""
         position = 0
         while position < self._size:
             if self._pair(position) in support:
@@ -150,7 +150,7 @@ class APGD:
     tol : float
         Stop when the violation of the optimality conditions is below this times the objective's scale.
     max_iter : int, optional
-        Iterations at the most; 1,000 for None.
+        The largest number of iterations; None for 1,000.
     """
 
     def __init__(self, objective: Quadratic, tol: float = EXACT, max_iter: int | None = None) -> None:
@@ -171,7 +171,7 @@ class APGD:
         return Solution(mass, change, kkt, kkt <= self.tol)
 
     def fresh(self) -> "APGD":
-        """A solver with the same settings that remembers nothing."""
+        """A solver with the same settings and no state."""
         return APGD(self.objective, self.tol, self.max_iter)
 
 

@@ -1,1 +1,1 @@
-"""Choosing a support by a rule, for any quadratic and any matroid: it knows nothing of transport."""
+"""Greedy choice of a support by a rule, for any quadratic and any matroid, independent of transport."""

@@ -1,8 +1,8 @@
-"""The one loop: pick a pair, solve on the support, reclaim what came out empty, and again.
+"""The generic greedy loop: pick a pair, solve on the support, drop pairs without mass, and repeat.
 
-It knows nothing of transport. It maximises any function ``F(S) = constant - min over x >= 0 on S`` of a `Quadratic`,
-which is monotone and weakly submodular where the quadratic is strongly convex on small supports. A rule says which
-pair comes next, a matroid which pairs may, an inner solver what the masses are.
+It is independent of transport. It maximises any function ``F(S) = constant - min over x >= 0 on S`` of a `Quadratic`,
+which is monotone and weakly submodular where the quadratic is strongly convex on small supports. A rule chooses
+the next pair, a matroid says which pairs are allowed, and an inner solver computes the masses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
 from ..budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of
+from ..effort import DEFAULT
 from ..inner.solvers import EXACT, ActiveSet, InnerSolver, Solution
-from ..plan import PATIENCE, Callback, Outcome, Record, as_arrays
+from ..plan import Callback, Outcome, Record, as_arrays
 from ..problem import Quadratic
 from ..result import Status
 
@@ -23,7 +24,7 @@ _Plan = TypeVar("_Plan")
 
 
 class View:
-    """What a rule may look at: the gradient at the present plan, and which pairs are free."""
+    """What a rule sees: the gradient at the present plan, and which pairs are free."""
 
     def __init__(
         self,
@@ -47,13 +48,13 @@ class View:
         return self.objective.gradient(self.fields, rows, cols)
 
     def is_free(self, rows: Ints, cols: Ints) -> NDArray[np.bool_]:
-        """Which of some pairs off the support the matroid lets in."""
+        """Which of these pairs off the support the matroid allows."""
         if self.limits is not None:
             return free(self.limits, self.support, rows, cols)
         return np.ones(len(rows), bool) if self.matroid is None else self.matroid.mask(self.support, rows, cols)
 
     def candidates(self, *, below: float = np.inf) -> tuple[Ints, Ints, Floats]:
-        """All pairs off the support with a gradient below ``below``, and the gradient there; free or not."""
+        """All pairs off the support with a gradient below ``below``, free or not, and their gradients."""
         found = []
         for first, block in self._blocks():
             rows, cols = np.nonzero(block < below)
@@ -96,25 +97,25 @@ class View:
 
 
 class Rule(Protocol):
-    """Picks the next pair.
+    """A rule that picks the next pair.
 
     An ``exhaustive`` rule looks at all pairs: if its pick does not help, none does.
     """
 
     @property
     def exhaustive(self) -> bool:
-        """Does the rule look at all pairs?"""
+        """True if the rule looks at all pairs."""
 
     def select(self, view: View) -> Pair | None:
         """A free pair off the support, or None if there is none."""
 
 
 def _require_free(view: View, pair: Pair) -> None:
-    """A rule may be the user's own: see that what it chose may be added."""
+    """Raise an error if a rule, which may be the user's, chose a pair that may not be added."""
     i, j = pair
     m, n = view.objective.shape
     if not (0 <= i < m and 0 <= j < n) or pair in view.support or not view.is_free(*as_arrays([pair]))[0]:
-        raise ValueError(f"method: select must return a pair off the support that the budget lets in, got {pair!r}")
+        raise ValueError(f"method: select must return a pair off the support that the budget allows, got {pair!r}")
 
 
 def maximise(
@@ -136,14 +137,14 @@ def maximise(
     objective : Quadratic
         The function of the masses on a support.
     budget : int, Matroid or None
-        None for none.
+        None for no budget.
     rule : Rule
         Which pair comes next.
     inner : InnerSolver, optional
         Exact active set by default.
     reclaim : bool
-        Drop pairs whose mass is zero from the support, which frees their budget. False: the algorithms of the paper to
-        the letter, which count them.
+        Drop pairs whose mass is zero from the support, which frees their budget. False for the published algorithms,
+        which count them.
     rng : Generator, optional
         For rules that draw at random.
     tol : float
@@ -151,7 +152,7 @@ def maximise(
     start : list of pairs
         Pairs to begin with.
     callback : callable, optional
-        Called with a `Step` after each; a true answer stops the loop.
+        Called with a `Step` after each step; a true return value stops the loop.
 
     Returns
     -------
@@ -182,7 +183,7 @@ def maximise(
             if best is None or best[0] >= -threshold:
                 status = Status.LOCAL
                 break
-            pair = best[1]  # the draw missed what a full look finds
+            pair = best[1]  # the sample missed it
         before = solution.change
         support.append(pair)
         solution = inner.solve(*as_arrays(support), np.append(solution.mass, 0.0))
@@ -195,7 +196,7 @@ def maximise(
             status = Status.STOPPED
             break
         stalls = stalls + 1 if solution.change >= before else 0
-        if reclaim and stalls > PATIENCE:  # only rounding is left to gain
+        if reclaim and stalls > DEFAULT.patience:  # only rounding is left to gain
             status = Status.LOCAL
             break
     rows, cols = as_arrays(support)
@@ -203,7 +204,7 @@ def maximise(
 
 
 def _allowed(start: Sequence[Pair], matroid: Matroid | None, limits: Limits | None, objective: Quadratic) -> list[Pair]:
-    """Those of the pairs that the objective does not forbid and the budget lets in, one after the other."""
+    """Those pairs, taken one after the other, that are not forbidden and that the budget allows."""
     support: list[Pair] = []
     finite = np.isfinite(objective.slope(*as_arrays(start)))
     for pair in dict.fromkeys(pair for pair, fine in zip(start, finite, strict=True) if fine):

@@ -1,4 +1,4 @@
-"""The classical greedy: the pair that lowers the objective most (the paper's appendix)."""
+"""Classical greedy: the pair that lowers the objective most (appendix of the paper)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -47,7 +47,7 @@ def marginal_gains(view: View) -> tuple[Ints, Ints, Floats]:
 
 
 def _gain(view: View, inner: InnerSolver, pair: Pair) -> float:
-    """The marginal gain by solving on the larger support; whatever the inner solver remembers is left as it was."""
+    """The marginal gain by solving on the larger support; the state of the inner solver is not changed."""
     rows, cols = as_arrays([*view.support, pair])
     mass = inner.fresh().solve(rows, cols, np.append(view.mass, 0.0)).mass
     change = mass - np.append(view.mass, 0.0)

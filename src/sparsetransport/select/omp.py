@@ -1,4 +1,4 @@
-"""Orthogonal matching pursuit: the pair with the steepest gradient (the paper's appendix; any matroid)."""
+"""Orthogonal matching pursuit: the pair with the steepest gradient (appendix of the paper; any matroid)."""
 
 from dataclasses import dataclass
 from typing import ClassVar

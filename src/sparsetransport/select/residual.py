@@ -44,7 +44,7 @@ class ResidualGreedy:
 
 
 def best_base(view: View, rows: Ints, cols: Ints, score: Floats) -> list[Pair]:
-    """A maximal set that may be added to the support, with the largest total score: greedy, which matroids allow."""
+    """A maximal set that may be added to the support, with the largest total score: greedy is exact for matroids."""
     base: list[Pair] = []
     held = list(view.support)
     order = np.argsort(-score, kind="stable")

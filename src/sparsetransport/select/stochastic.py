@@ -44,5 +44,5 @@ class StochasticOMP:
         k = int(gradient.argmin())
         if gradient[k] < np.inf:
             return int(rows[k]), int(cols[k])
-        best = view.best()  # the sample held no free pair; there may still be one
+        best = view.best()  # the sample had no free pair; there may still be one
         return None if best is None else best[1]
