@@ -1,4 +1,4 @@
-"""Ten thousand problems of 25 x 25, on one core and on two, against the paper to the letter."""
+"""Ten thousand problems of 25 x 25, on one core and on two, against the published algorithm."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What certificates prove of plans with delta kernels, against the bound that any budget has: the optimum without."""
+"""Certified gaps of plans with Delta kernels, against the bound that holds for any budget: the unbudgeted optimum."""
 
 import numpy as np
 

@@ -12,7 +12,7 @@ from .table import Table, best_time
 PROBLEMS, LARGE = 500, 300
 
 
-class AtMost(st.Matroid):
+class OwnUniform(st.Matroid):
     """A budget of the user's own that equals `Uniform`."""
 
     def __init__(self, k: int) -> None:
@@ -22,7 +22,7 @@ class AtMost(st.Matroid):
         return len(support) < self.k
 
 
-class AtMostPerRow(AtMost):
+class OwnPerRow(OwnUniform):
     """A budget of the user's own that equals `PerRow`."""
 
     def can_add(self, support: list[tuple[int, int]], pair: tuple[int, int]) -> bool:
@@ -96,8 +96,8 @@ def _own() -> Table:
     kernels = {"RBF, median": st.RBF("median"), "RBF, narrow": st.RBF(0.1), "Delta": st.Delta()}
     for (name, kernel), (built_in, own) in product(
         kernels.items(),
-        [(st.Uniform(12), AtMost(12)), (st.Uniform(30), AtMost(30)), (st.Uniform(60), AtMost(60))]
-        + [(st.PerRow(1), AtMostPerRow(1)), (st.PerRow(2), AtMostPerRow(2))],
+        [(st.Uniform(12), OwnUniform(12)), (st.Uniform(30), OwnUniform(30)), (st.Uniform(60), OwnUniform(60))]
+        + [(st.PerRow(1), OwnPerRow(1)), (st.PerRow(2), OwnPerRow(2))],
     ):
         problem = st.Problem.from_points(X, Y, kernels=kernel)
         seconds, known = best_time(lambda p=problem, b=built_in: st.solve(p, budget=b))

@@ -1,4 +1,4 @@
-"""The five rows of the duality-gap experiment that prototypes reached, and tight budgets with reverse greedy."""
+"""Five rows of the duality-gap experiment, with a prototype's figures, and tight budgets with backward elimination."""
 
 import sparsetransport as st
 

@@ -1,4 +1,4 @@
-"""Budgets with delta kernels, the default for cost matrices: what grafts bring, beside POT's plan cut down."""
+"""Budgets with Delta kernels, the default for costs: tree local search against swaps and POT's largest links."""
 
 from time import perf_counter
 

@@ -1,4 +1,4 @@
-"""A budget of 2,000 on 2,000 x 2,000, and how time grows with the budget."""
+"""Time against the budget, up to 2,000 links on 2,000 x 2,000."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The default against the paper to the letter, on 100 x 100."""
+"""The default against the published algorithm, on 100 x 100."""
 
 import numpy as np
 

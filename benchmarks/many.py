@@ -1,4 +1,4 @@
-"""Delta kernels, thousands of points: no budget, and three links a row, beside POT's exact plan for hard marginals."""
+"""Delta kernels, thousands of points: no budget, and three links per row, against POT's plan for hard marginals."""
 
 from time import perf_counter
 

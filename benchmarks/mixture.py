@@ -2,7 +2,7 @@
 
     python -m benchmarks.mixture --data DIR [--own] [--epochs]
 
-Turns alternate so that what slows the machine down for a while slows all of them.
+Routers take turns, so that a temporary slowdown of the machine affects all of them.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""The router on a GPU: how long a batch takes, and how good the plan is against one-at-a-time OMP.
+"""The router on a GPU: the time of a batch, and the objective of the plan against that of OMP.
 
 Two steps, since OMP with 8,192 entries takes minutes on a CPU and the GPU is better used otherwise:
 

@@ -1,4 +1,4 @@
-"""One set of links for many scenarios: growth with the scenarios, and 1,000 plants, 1,000 products, 50 scenarios."""
+"""One set of links for many scenarios: time against their number, and 1,000 plants, 1,000 products, 50 scenarios."""
 
 import resource
 import sys

@@ -1,4 +1,4 @@
-"""No budget and a large reg, which spreads the plan over tens of thousands of entries, against POT's solver for it."""
+"""No budget and a large reg, which gives plans of tens of thousands of entries, against POT's solver."""
 
 import warnings
 from time import perf_counter

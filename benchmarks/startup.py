@@ -1,4 +1,4 @@
-"""What a fresh process waits for: the import, and the first solve with a cold and a warm JIT cache."""
+"""Startup of a process: the import, and the first solve with a cold and with a warm cache of compiled functions."""
 
 import os
 import subprocess

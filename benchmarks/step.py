@@ -1,4 +1,4 @@
-"""One greedy step on a large dense plan against one pass of NumPy over the costs."""
+"""One greedy step on a large dense problem against one pass of NumPy over the costs."""
 
 import subprocess
 import sys

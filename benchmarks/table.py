@@ -1,4 +1,4 @@
-"""A measured table, and how to measure: warm first, best of several runs, ratios within one process."""
+"""A table of measurements, and how to measure: warm up first, best of several runs, ratios within one process."""
 
 import time
 from collections.abc import Callable

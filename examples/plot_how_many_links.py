@@ -1,4 +1,4 @@
-"""How many links are enough? A plan for each of several budgets, and bounds that say what is left to gain.
+"""How many links are enough: plans for several budgets with their lower bounds, and a proven minimum.
 
 Writes how_many_links.png.
 """
@@ -15,9 +15,9 @@ problem = st.Problem.from_points(X, Y, kernels=st.RBF(0.5), reg=2.0)
 
 found = st.solve_sweep(problem, budgets=range(10, 80, 10))
 for res in found:
-    print(f"{len(res.mass):3d} links: objective {res.value:.4f}, no plan below {res.certify().lower_bound:.4f}")
+    print(f"{len(res.mass):3d} links: objective {res.value:.4f}, lower bound {res.certify().lower_bound:.4f}")
 enough = st.solve_fewest(problem, within=0.1)
-print(f"within 10 % of the best: {enough.budget} links, and no fewer than {enough.at_least} can do that")
+print(f"within 10 % of the unbudgeted optimum: {enough.budget} links, proven minimum {enough.at_least}")
 
 ax = plot_sweep(found)
 ax.axhline(enough.target, color="0.5", linewidth=1.0)

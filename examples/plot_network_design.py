@@ -1,4 +1,4 @@
-"""Which links to build between plants and products, when demand is known only as a sample of scenarios?
+"""Which links to build between plants and products, if demand is known only as a sample of scenarios.
 
 Writes network_design.png.
 """

@@ -1,4 +1,4 @@
-"""Routing a batch of tokens to eight experts: how full each gets, and what the gate loses by balance.
+"""Routing a batch of tokens to eight experts: the load of each, and the gate probability that balance costs.
 
 Writes router.png.
 """

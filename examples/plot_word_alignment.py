@@ -1,6 +1,6 @@
-"""Two sentences that say the same, word by word: the plan, and what the second pass adds to it.
+"""Word alignment of two paraphrases: one link per word, and the phrases that the second pass adds.
 
-Needs `pip install sparsetransport[align]`; without it, vectors of letters stand in. Writes word_alignment.png.
+Needs `pip install sparsetransport[align]`; without it, counts of letters are used. Writes word_alignment.png.
 """
 
 import importlib.util

@@ -310,8 +310,12 @@ def _with_one_large_cost():
         (_with_one_large_cost(), {}, "is based on the mean cost"),
         (_with_one_large_cost(), {"unbalanced": 1e9}, "lost in rounding"),
         (st.Problem.from_matrices(_with_one_large_cost(), unbalanced=1e9), {}, "lost in rounding"),
-        ((np.ones((60, 5)), np.ones(60)), {}, "a has a total of 60, and b, which is not given, of one"),
-        ((np.ones((4, 5)), None, np.full(5, 0.01)), {}, "b has a total of 0.05, and a, which is not given, of one"),
+        ((np.ones((60, 5)), np.ones(60)), {}, "a has a total of 60, and b, which is not given, has a total of 1"),
+        (
+            (np.ones((4, 5)), None, np.full(5, 0.01)),
+            {},
+            "b has a total of 0.05, and a, which is not given, has a total of 1",
+        ),
     ],
     ids=["auto", "rounding", "rounding of a Problem", "large total", "small total"],
 )
@@ -439,7 +443,9 @@ def test_a_stream_may_be_closed_early(backend):
 
 
 def test_a_worker_stops_when_nobody_wants_the_results():
-    stopped = worker.Task(2, dict(worker._DEFAULTS), {"method": "residual"}, worker.Stop(True))
+    stopped = worker.Task(
+        2, {"kernels": None, "unbalanced": "auto", "reg": 0.0}, {"method": "residual"}, worker.Stop(True)
+    )
     assert worker.solve_chunk(stopped, (0, [np.ones((3, 3))] * 2)) == [None, None]
 
 

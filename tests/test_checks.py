@@ -61,13 +61,12 @@ ARRAYS = {
         r"\bC\b.*dense.*sparse csr_array.*\+inf",
         lambda: st.solve(scipy.sparse.csr_array(C)),
     ),
-    "C a Problem": (TypeError, r"\bC\b.*Problem.*solve_problem", lambda: st.solve(st.Problem.from_matrices(C))),
-    "problem an array": (TypeError, r"problem.*ndarray.*call solve\b", lambda: st.solve(C)),
-    "problem an array, links given": (
+    "C a Problem, and masses": (
         TypeError,
-        r"problem.*ndarray.*Problem\.from_matrices",
-        lambda: st.solve_support(C, links=[(0, 0)]),
+        r"\ba\b.*Problem.*\[1\.0, 1\.0\]",
+        lambda: st.solve(st.Problem.from_matrices(C), [1.0, 1.0]),
     ),
+    "a Problem from arrays alone": (TypeError, r"Problem\.from_matrices\(C, a, b\)", lambda: st.Problem(C, None, None)),
     "guarantee of costs": (TypeError, r"problem must be a Problem, got list", lambda: st.guarantee([[1.0]])),
     "a of another length": (ValueError, r"\ba\b.*\b2\b.*\b3\b", lambda: st.solve(C, [1.0, 1.0, 1.0])),
     "b of another length": (ValueError, r"\bb\b.*\b3\b.*\b2\b", lambda: st.solve(C, None, [1.0, 1.0])),
@@ -83,7 +82,7 @@ ARRAYS = {
     "X on a line": (ValueError, r"\bX\b.*\(2,\).*reshape\(-1, 1\)", lambda: st.solve_sample([1.0, 2.0], [1.0])),
     "another metric": (
         ValueError,
-        r"metric.*'cosine', got 'cityblock': .*costs to solve",
+        r"metric.*'cosine', got 'cityblock': .*to solve",
         lambda: st.solve_sample(np.eye(2), np.eye(2), metric="cityblock"),
     ),
     "metric a list": (ValueError, r"metric.*\['l1'\]", lambda: st.cost_matrix(np.eye(2), np.eye(2), metric=["l1"])),
@@ -264,7 +263,7 @@ CHOICES = {
 
 TYPOS = {
     "solve_sample": lambda: st.solve_sample(np.eye(2), np.eye(2), bugdet=5),
-    "solve_problem": lambda: st.solve(st.Problem.from_matrices(C), bugdet=5),
+    "solve": lambda: st.solve(st.Problem.from_matrices(C), bugdet=5),
     "solve_batch": lambda: st.solve_batch([C], bugdet=5),
 }
 

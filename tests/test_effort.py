@@ -173,7 +173,9 @@ ALLOWED = {
     "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT},
     "forest/simplex.py": {"_CHUNK": PAUSES, "_PIVOTS": ROUNDING, "_ROWS": "the way to an optimum that is unique"},
     "forest/trees.py": {"_TINY": ROUNDING},
-    "forest/undo_log.py": dict.fromkeys(["POINTS", "LINKS", "MARK", "TURN", "ASLEEP", "IN_USE", "NEAR"], CODES),
+    "forest/undo_log.py": dict.fromkeys(
+        ["POINTS", "LINKS", "MARK", "TURN", "ASLEEP", "IN_USE", "NEAR", "REACH"], CODES
+    ),
     "inner/active_set.py": {"DEPENDENT": ROUNDING},
     "inner/solvers.py": {"EXACT": ROUNDING, "_BLOCK": LAYOUT, "ROUNDING": ROUNDING},
     "batch/__init__.py": dict.fromkeys(["CHUNK", "CHUNK_PAIRS", "AHEAD", "THREADS"], WORKERS),

@@ -70,7 +70,7 @@ def test_what_was_tried_is_kept_and_more_links_are_tried_only_where_needed():
         assert len(result.mass) <= number
         assert result.value == pytest.approx(st.solve(problem_of(0, (30, 25), reg=0.1), budget=number).value)
     assert repr(found) == (
-        f"Fewest(budget={found.budget}, {found.budget} links, value={found.result.value:.4g}; without a budget "
+        f"Fewest(budget={found.budget}, {found.budget} links, value={found.result.value:.4g}; unbudgeted optimum: "
         f"{len(found.optimum.mass)} links, value={found.optimum.value:.4g})"
     )
 
@@ -172,13 +172,23 @@ def test_a_pickled_answer_still_proves():
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        ((np.ones((2, 2)), 0.1), {}, TypeError, "Problem"),
-        ((problem_of(0), -0.1), {}, ValueError, "within must be"),
-        ((problem_of(0), "much"), {}, TypeError, "within must be"),
-        ((problem_of(0), float("nan")), {}, ValueError, "within must be"),
-        ((problem_of(0), 0.1), {"budget": 5}, TypeError, "budget must be Uniform, PerRow, PerColumn or a function"),
-        ((problem_of(0), 0.1), {"budget": st.PerRow(1)}, TypeError, "budget must be Uniform, PerRow, PerColumn"),
-        ((problem_of(0), 0.1), {"method": "best"}, ValueError, "method"),
+        ((problem_of(0),), {}, TypeError, "within must be"),
+        ((problem_of(0),), {"within": -0.1}, ValueError, "within must be"),
+        ((problem_of(0),), {"within": "much"}, TypeError, "within must be"),
+        ((problem_of(0),), {"within": float("nan")}, ValueError, "within must be"),
+        (
+            (problem_of(0),),
+            {"within": 0.1, "budget": 5},
+            TypeError,
+            "budget must be Uniform, PerRow, PerColumn or a function",
+        ),
+        (
+            (problem_of(0),),
+            {"within": 0.1, "budget": st.PerRow(1)},
+            TypeError,
+            "budget must be Uniform, PerRow, PerColumn",
+        ),
+        ((problem_of(0),), {"within": 0.1, "method": "best"}, ValueError, "method"),
     ],
 )
 def test_bad_input(arguments, options, error, message):

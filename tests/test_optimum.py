@@ -86,9 +86,7 @@ def test_proofs_of_several_budgets_need_it_once(kernel, reg, solved):
     results = [st.solve(problem, budget=budget) for budget in (9, 12, 14)]
     for result in results:
         result.certify()
-    own = (
-        ("simplex",) if problem.has_trees else ("newton", "grown")
-    )  # else of the one without reg
+    own = ("simplex",) if problem.has_trees else ("newton", "grown")  # else of the one without reg
     assert len([way for way in solved if way in own]) <= 1
     solved.clear()
     for result in results:

@@ -285,7 +285,7 @@ def test_labels_far_away_get_a_line(axes):
     ("draw", "message"),
     [
         (lambda result: plot_plan([1.0, 2.0]), "plan must have 2 dimensions"),
-        (lambda result: plot_sweep([]), "results must have a plan to draw"),
+        (lambda result: plot_sweep([]), "results must hold at least one Result"),
         (lambda result: plot_plan([[1.0, -1.0]]), "plan must not be negative, got -1.0"),
         (lambda result: plot_plan(scipy.sparse.coo_array(np.ones(3))), "plan must have 2 dimensions"),
         (lambda result: plot_edges(X[:5], Y, result), r"X must have shape \(12, 2\)"),

@@ -323,6 +323,6 @@ def test_a_summary_says_what_a_result_knows():
     assert float(lines["lower bound"]) == pytest.approx(res.lower_bound, rel=1e-5)
     assert lines["mass moved"] == f"{res.mass[0]:.6g} of 1 to send and 2 to receive"
     assert lines["weight of marginals"] == "2 and 3"
-    assert lines["sent off the mark"] == f"{100 * res.marginal_errors[0]:.1f} % of the mass"
+    assert lines["marginal error, rows"] == f"{100 * res.marginal_errors[0]:.1f} %"
     assert lines["without a link"] == "0 of 2 rows and 2 of 3 columns"  # a row that wants nothing misses nothing
     assert lines["status"] == str(res.status)

@@ -181,11 +181,14 @@ class TwoAColumn(st.Matroid):
 
 
 def test_any_matroid_will_do():
-    """A matroid of one's own gives what the counting budget of the same sets gives."""
+    """A matroid of one's own gives what the counting budget of the same sets gives: growing alone, to the last link."""
     problems = scenarios()
-    asked, counted = st.solve_shared(problems, budget=TwoAColumn()), st.solve_shared(problems, budget=st.PerColumn(2))
-    assert asked.links.tolist() == counted.links.tolist()
-    assert asked.value == pytest.approx(counted.value)
+    for effort, slack in ((st.BARE, 1e-9), (st.DEFAULT, 0.05)):
+        asked, counted = (
+            st.solve_shared(problems, budget=budget, effort=effort) for budget in (TwoAColumn(), st.PerColumn(2))
+        )
+        assert asked.value <= counted.value + slack * abs(counted.value)
+        assert np.bincount(asked.links[:, 1]).max() <= 2
 
 
 def test_without_a_budget_every_scenario_is_optimal():
@@ -309,8 +312,8 @@ def test_an_objective_without_a_minimum_is_said_to_be_one():
     ("change", "message"),
     [
         ({"problems": []}, "at least one scenario, got none"),
-        ({"problems": 3}, "must be a list of Problem, got int"),
-        ({"problems": ["x"]}, "got str at 0"),
+        ({"problems": 3}, "must be a list of problems, got int"),
+        ({"problems": ["x"]}, r"problems\[0\]: "),
         ({"budget": 0}, "budget must be a positive int, got 0"),
         ({"weights": [1.0]}, "one number for each of the 4 scenarios, got 1"),
         ({"weights": [1.0, 1.0, 0.0, 1.0]}, "weights must be positive, got 0.0 at 2"),
@@ -329,7 +332,7 @@ def test_errors_name_the_argument(change, message):
 
 
 def test_shapes_must_agree():
-    with pytest.raises(ValueError, match=r"one shape, got \(9, 8\) at 0 and \(9, 7\) at 1"):
+    with pytest.raises(ValueError, match=r"the same shape, got \(9, 8\) at 0 and \(9, 7\) at 1"):
         st.solve_shared([scenarios()[0], scenarios(n=7)[0]], budget=3)
 
 
@@ -344,7 +347,7 @@ def test_kernels_mean_the_same_without_the_compiler():
     code = (
         "import numpy as np, sparsetransport as st; from dataclasses import replace; rng = np.random.default_rng(0);"
         "first = st.Problem.from_matrices(rng.normal(size=(5, 4)), rng.random(5), rng.random(4), unbalanced=9.0);"
-        "shared = st.solve_shared([replace(first, b=rng.random(4)) for _ in range(3)], 5);"
+        "shared = st.solve_shared([replace(first, b=rng.random(4)) for _ in range(3)], budget=5);"
         "print(shared.links.tolist(), *np.round(shared.mass.ravel(), 10))"
     )
     printed = [

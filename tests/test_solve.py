@@ -622,9 +622,9 @@ def test_solve_support_on_no_links_and_on_one_twice():
     assert st.solve_support(case.problem(), links=[]).value == pytest.approx(case.constant())
     once = st.solve_support(case.problem(), links=[(1, 2)])
     assert st.solve_support(case.problem(), links=[(1, 2), (1, 2)]).value == once.value
-    with pytest.raises(ValueError, match=r"pairs must hold pairs of a plan of shape \(4, 4\)"):
+    with pytest.raises(ValueError, match=r"links must hold pairs of a plan of shape \(4, 4\)"):
         st.solve_support(case.problem(), links=[(4, 0)])
-    with pytest.raises(TypeError, match="pairs must be a Result or a list of pairs of ints, got dtype float64"):
+    with pytest.raises(TypeError, match="links must be a Result or a list of pairs of ints, got dtype float64"):
         st.solve_support(case.problem(), links=[(0.5, 1.0)])
 
 

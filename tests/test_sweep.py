@@ -63,12 +63,12 @@ def test_a_callback_ends_it():
 @pytest.mark.parametrize(
     ("arguments", "options", "error", "message"),
     [
-        ((np.ones((2, 2)), [1]), {}, TypeError, "Problem"),
-        ((problem_of(0), 5), {}, TypeError, "budgets must be a list of budgets, got 5"),
-        ((problem_of(0), "many"), {}, TypeError, "budget must be a positive int.*got 'm'"),
-        ((problem_of(0), [5, 0]), {}, ValueError, "budget must be a positive int, got 0"),
-        ((problem_of(0), [5]), {"method": "best"}, ValueError, "method"),
-        ((problem_of(0), [5]), {"budget": 3}, TypeError, "budget must not be given to solve_sweep"),
+        ((problem_of(0),), {}, TypeError, "budgets must be a list of budgets, got None"),
+        ((problem_of(0),), {"budgets": 5}, TypeError, "budgets must be a list of budgets, got 5"),
+        ((problem_of(0),), {"budgets": "many"}, TypeError, "budget must be a positive int.*got 'm'"),
+        ((problem_of(0),), {"budgets": [5, 0]}, ValueError, "budget must be a positive int, got 0"),
+        ((problem_of(0),), {"budgets": [5], "method": "best"}, ValueError, "method"),
+        ((problem_of(0),), {"budgets": [5], "budget": 3}, TypeError, "budget must not be given to solve_sweep"),
     ],
 )
 def test_bad_input(arguments, options, error, message):

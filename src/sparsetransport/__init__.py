@@ -22,9 +22,9 @@ from .shared import SharedCertificate, SharedResult, solve_shared
 from .sweep import solve_sweep
 
 _ELSEWHERE = {
-    "emd": "solve(C, a, b) without a budget, or baselines.exact for hard marginals",
-    "emd2": "solve(C, a, b).value, or baselines.exact for hard marginals",
-    "sinkhorn": "baselines.entropic",
+    "emd": "solve(C, a, b) without a budget, or baselines.exact_ot for hard marginals",
+    "emd2": "solve(C, a, b).value, or baselines.exact_ot for hard marginals",
+    "sinkhorn": "baselines.entropic_ot",
     "dist": "cost_matrix",
     "unif": "nothing: masses are uniform where none are given",
 }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Never, Unpack
 
 import numpy as np
 
@@ -51,6 +51,7 @@ def solve(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    **unknown: Never,
 ) -> Result:
     r"""Solve transport with a budget of entries and soft marginals.
 
@@ -86,7 +87,7 @@ def solve(
     inner : {"active_set", "apgd"}
         The solver on a support: exact, or the accelerated gradient of the paper.
     reclaim : bool
-        Drop pairs whose mass came out zero and spend their budget again. False: the paper to the letter.
+        Drop pairs whose mass came out zero and spend their budget again. False: as in the published algorithm.
     effort : {"quick", "default", "thorough"} or Effort, optional
         How much to do: "quick" grows the plan, swaps entries for better pairs and goes beyond the budget and back by
         backward elimination, as `solve_batch` does; "default" tries other starts too and, with `Delta` kernels, local
@@ -137,6 +138,7 @@ def solve(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        **unknown,
     )
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
     return solve_checked(problem, options, _checks.same_kind(C, a, b))
@@ -167,6 +169,7 @@ def solve_sample(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    **unknown: Never,
 ) -> Result:
     """Solve transport with a budget between two point sets.
 
@@ -221,6 +224,7 @@ def solve_sample(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        **unknown,
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)

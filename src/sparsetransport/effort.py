@@ -62,9 +62,9 @@ class TreeSearch:
 class Perturb:
     """Force links into the trees, search on, and go back if the plan is no better."""
 
-    # operations for each one of the tree search before and so many on top, whichever pair gives least: the first for
-    # plans that take milliseconds, the second for seconds, the third for longer
-    limits: tuple[tuple[float, float], ...] = ((32.0, 2e6), (8.0, 1.2e7), (0.0, 1.7e8))
+    # operations for each one of the tree search before, and so many on top, of the pair that allows least: the first
+    # is for plans that take milliseconds, the second for seconds, the third for longer
+    limits: tuple[tuple[float, float], ...] = ((32.0, 2e6), (8.0, 1.2e7), (0.0, 1.7e8))  # pairs of operations
     close: float = 1e-3  # of the unbudgeted optimum: a plan within this is good enough
     looks: int = 1  # how often the gap is looked at on the way
     targets: int = 8  # one of so many points may be the other end of a link that is forced in
@@ -158,6 +158,7 @@ class Tuning(NamedTuple):
     swap_pairs: int
     patience: float
     placed: int
+    given_up: int
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,7 @@ class Effort:
 
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
+    given_up: int = 16  # one in so many of the links that a matroid of the user's own refuses is given up at a time
     threads_above: int = (
         2_000_000  # pairs times scenarios; for less, handing work to threads takes longer than the work
     )

@@ -20,7 +20,7 @@ _KEY = "optimum"
 
 
 def unbudgeted_optimum(problem: Problem, effort: Effort, shares: tuple[Floats, Floats] | None = None) -> Outcome:
-    """The optimal plan without a budget; where that takes too long and ``reg`` is positive, a plan towards it.
+    """The unbudgeted optimum; where that takes too long and ``reg`` is positive, a plan towards it.
 
     Shares of rows and columns change the problem: see `certify.certifier`. Only a plan without shares is kept.
     """

@@ -74,7 +74,7 @@ class Record:
         return Step(self._steps - 1, pair, objective, entries)
 
     def follow(self, trace: Trace, constant: float, callback: Callback | None) -> bool:
-        """Write the steps of a kernel down, and tell the callback of each until it says stop; did it?"""
+        """Write the steps of a compiled function down, and tell the callback of each: True if it says stop."""
         steps, departures = (int(count) for count in trace.steps)
         objective = constant - trace.gain[:steps]
         self.extend(
@@ -93,7 +93,7 @@ class Record:
         return False
 
     def jump(self, before: "Outcome", after: "Outcome", objective: float, callback: Callback | None = None) -> bool:
-        """One plan became another: a step for every new pair, the rest with the last; does the callback say stop?
+        """One plan became another: a step for every new pair, the rest with the last; True if the callback says stop.
 
         Where no pair is new, one that stays stands for the step.
         """

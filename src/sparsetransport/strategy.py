@@ -166,9 +166,10 @@ def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:
     if len(seeded.rows) < len(plan.rows):  # those without mass have left
         plan.record.jump(plan, seeded, problem.value(seeded.rows, seeded.cols, seeded.mass))
     solver.record, solver.callback = plan.record, search.callback  # from here on the steps are those of the improvers
-    _improve_all(QUICK.improvers, solver)
+    is_larger = any(isinstance(start, effort.Found) for start in how.starts)
+    _improve_all(QUICK.improvers if is_larger else how.improvers, solver)
     search.found = solver.outcome()._replace(start=plan.start)
-    if any(isinstance(start, effort.Found) for start in how.starts) and not search.is_enough(search.found):
+    if is_larger and not search.is_enough(search.found):
         return _find_on_trees(search) if search.on_trees else _find(search)
     return search.found
 
@@ -188,6 +189,7 @@ def _find(search: Search) -> Outcome:
 
 
 def _improved(solver: Any, search: Search) -> Outcome:
+    """What the improvers make of a start."""
     _improve_all(search.effort.improvers, solver)
     plan: Outcome = solver.outcome()
     return plan
@@ -255,7 +257,10 @@ def _perturb(how: effort.Perturb, solver: TreeSolver, search: Search) -> None:
 def _grown(search: Search) -> Outcome:
     """What was given, grown; or the unbudgeted optimum, where it is found faster than a plan grows and is allowed."""
     solver = search.omp(told=True)
-    return _grow(search, solver) or solver.outcome()
+    finished = _grow(search, solver)
+    if finished is None:
+        solver.grow()
+    return solver.outcome() if finished is None else finished
 
 
 def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
@@ -263,18 +268,17 @@ def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
     problem, most, given = search.problem, search.constraint.limits.most, search.given
     before = links_before_jump(problem, search.effort)
     jumps = is_worth_a_jump(problem, most, search.effort)
-    long = before if problem.has_trees else search.effort.placed
-    is_long = (jumps or search.on_trees) and len(
-        given.pairs
-    ) > long  # and takes long to begin with: a jump may spare that
-    if not is_long:
+    looks = jumps or search.on_trees
+    is_long = looks and len(given.pairs) > (before if problem.has_trees else search.effort.placed)
+    if not is_long:  # to begin with many links takes long, and a jump may spare that
         solver.seed(*given)
-    if jumps or search.on_trees:
+    if looks:
         is_cut = solver.grow(before)
         grown = solver.outcome()
         if grown.status in _ENDED:
             return grown
-        if search.constraint.oracle is not None and grown.status is Status.BUDGET_USED:
+        matroid = search.constraint.oracle
+        if matroid is not None and matroid.is_matroid and grown.status is Status.BUDGET_USED:
             most = len(grown.rows)
             search.constraint = search.constraint.of_rank(most)
         search.is_cut = is_cut
@@ -282,11 +286,12 @@ def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
         optimum = optimum_from(problem, grown) if search.seeks_optimum else None
         if optimum is not None and search.is_within(optimum):
             return jumped(problem, grown, optimum)
-        if search.on_trees:
+        if search.on_trees and (optimum is not None or not is_cut):
             return grown
         if is_long:
             solver.restart()
             solver.seed(*given)
+        search.is_cut = False
     return None
 
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import sparsetransport
-from sparsetransport._numba import compiling, parts
+from sparsetransport._numba import compiling
 
 ROOT = Path(sparsetransport.__file__).parent
 NUMBERS = {"bool", "int", "float"}
@@ -172,31 +172,3 @@ def test_another_thread_leaves_signals_alone():
 def _handler_within():
     with compiling._interrupts_deferred():
         return signal.getsignal(signal.SIGINT)
-
-
-def test_parts_are_compiled_once_whatever_the_numbers_in_calls():
-    total = compiling.compiled(_call_twice)
-    assert total(1) == 1 + 2 + 1 + 3 + 1
-    (dispatcher,) = (each for each in parts._held if each.py_func is _plus)
-    assert len(dispatcher.signatures) == 1
-
-
-@compiling.part
-def _plus(x, y):
-    return x + y
-
-
-@compiling.small_part
-def _plus_one(x):
-    return _plus(x, 1)
-
-
-def _call_twice(x):
-    return _plus(x, 2) + _plus(x, 3) + _plus_one(0)
-
-
-def test_parts_work_without_private_names(monkeypatch):
-    """With another Numba they are compiled the public way."""
-    monkeypatch.setattr(parts, "_missing", True)
-    public = compiling.part(lambda x: x + 1)
-    assert compiling.compiled(lambda x: public(x))(1) == 2

@@ -41,7 +41,6 @@ def python(script, folder):
         ("api.py", False),
         ("engine/grow.py", True),
         ("plan.py", True),
-        ("engine/omp_solver.py", True),
         ("_numba/codes.py", True),
     ],
 )

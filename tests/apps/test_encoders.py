@@ -69,7 +69,7 @@ def test_a_pair_that_is_too_long_is_read_in_windows(tiny):
 
 
 def test_a_word_longer_than_the_model_takes_is_an_error(tiny):
-    with pytest.raises(ValueError, match="encoder takes 27 sub-words at once, got a word of 99"):
+    with pytest.raises(ValueError, match="encoder takes at most 27 sub-words at once, got a word of 99"):
         tiny.encode([(["ab" + "c" * 98], ["d"])])
 
 
@@ -209,14 +209,14 @@ def test_one_word_against_a_long_sentence(tiny):
 
 def test_a_layer_is_for_models_with_layers():
     for encoder in ("glove", lambda words: [[1.0] for _ in words]):
-        with pytest.raises(ValueError, match="layer is for models with layers, got -3"):
+        with pytest.raises(ValueError, match="layer must not be given for an encoder without layers, got -3"):
             load_encoder(encoder, layer=-3)
 
 
 @pytest.mark.parametrize(
     ("give", "error", "message"),
     [
-        (lambda words: [[1.0] * len(word) for word in words], ValueError, "rows of one length, not so for 'a house'"),
+        (lambda words: [[1.0] * len(word) for word in words], ValueError, "equally long rows, got others for 'a h"),
         (lambda words: np.full((len(words), 2), 1j), TypeError, "real numbers, got dtype complex128 for 'a house'"),
         (lambda words: np.full((len(words), 2), 1e300), ValueError, r"numbers up to 3\.4e\+38, got larger ones for"),
         (lambda words: np.full((len(words), 2), np.nan), ValueError, "finite numbers, got others for 'a house'"),
@@ -226,7 +226,7 @@ def test_a_layer_is_for_models_with_layers():
     ids=["ragged", "complex", "large", "nan", "width", "count"],
 )
 def test_what_a_function_gives_is_checked(give, error, message, recwarn):
-    with pytest.raises(error, match=f"encoder must give {message}"):
+    with pytest.raises(error, match=f"encoder must return {message}"):
         WordAligner(give).align("a house", "house")
     assert not recwarn.list
 
@@ -236,5 +236,5 @@ def test_widths_are_those_of_all_sentences_so_far():
         return np.ones((len(words), 3 if "odd" in words else 2))
 
     aligner = WordAligner(give).fit([("a house", "a villa")])
-    with pytest.raises(ValueError, match="encoder must give rows of 2 numbers as before, got 3 for 'odd'"):
+    with pytest.raises(ValueError, match="encoder must return rows of 2 numbers as before, got 3 for 'odd'"):
         aligner.align("odd", "odd")

@@ -135,7 +135,7 @@ def test_words_without_a_vector_do_not_move_the_mean():
     aligner = WordAligner(only_letters).fit([("cat dog", "hen")])
     again = WordAligner(only_letters).fit([("cat 17 dog", "hen 1999")])
     np.testing.assert_allclose(again.centre, aligner.centre)
-    with pytest.raises(ValueError, match="words with vectors to take the mean of, got none"):
+    with pytest.raises(ValueError, match="pairs must hold at least one word with a vector, got none"):
         WordAligner(only_letters).fit([("17", "1999")])
 
 

@@ -36,7 +36,7 @@ def demo(tmp_path_factory):
 def test_demo_succeeds_and_says_nothing_on_the_side(demo):
     done, _ = demo
     assert done.returncode == 0
-    assert all(line.startswith("compiling what this call needs") for line in done.stderr.splitlines())
+    assert all(line.startswith("compiling the functions that this call needs") for line in done.stderr.splitlines())
     assert "\x1b" not in done.stdout, "no colours or spinners in a pipe"
 
 

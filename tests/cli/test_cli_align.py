@@ -81,7 +81,7 @@ def test_an_interrupted_file_goes_on_where_it_was(invoke, tmp_path, wanted, monk
         file.write("0-0 1-")  # a line that was cut off
     answer = invoke("pairs.tsv", "--out", "links.txt")
     assert answer.exit_code == 0
-    assert "5 of 12 pairs are in links.txt.partial: going on from there" in answer.stderr
+    assert "5 of 12 pairs are in links.txt.partial: continuing from there" in answer.stderr
     assert calls == [5, 5, 5, 2], "the first five are not done again"
     assert (tmp_path / "links.txt").read_text().splitlines() == wanted
     assert not (tmp_path / "links.txt.partial").exists()

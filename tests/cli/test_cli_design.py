@@ -158,7 +158,7 @@ def test_time_to_compile_is_told_apart(folder, monkeypatch):
     run()
     assert "to compile" not in run().stdout
     monkeypatch.setattr("sparsetransport.cli.design.compile_timer", timer)
-    assert ", and 0 ms to compile, this once" in run().stdout
+    assert ", and 0 ms to compile, the first time only" in run().stdout
 
 
 def test_fixed_and_forbidden_links_and_limits(folder):
@@ -232,10 +232,10 @@ def spoil(folder, name, old, new):
             "mid,-2",
             "demand.csv, line 3 (row 'mid'), column 'carts': must not be negative, got -2",
         ),
-        ("demand.csv", "mid", "low", "demand.csv, line 3: the row 'low' is there twice, first in line 2"),
+        ("demand.csv", "mid", "low", "demand.csv, line 3: the row 'low' appears twice, first in line 2"),
         ("profit.csv", "trams", "", "profit.csv, column 3: the column has no name"),
-        ("profit.csv", "Porto", "Leeds", "profit.csv, line 3: the row 'Leeds' is there twice"),
-        ("profit.csv", "plant", "Plan 2024,,,,\nplant", "profit.csv, line 1 must name the columns: is it a title?"),
+        ("profit.csv", "Porto", "Leeds", "profit.csv, line 3: the row 'Leeds' appears twice"),
+        ("profit.csv", "plant", "Plan 2024,,,,\nplant", "profit.csv, line 1 must name the columns; if it is a title"),
         (
             "demand.csv",
             "scenario",

@@ -98,7 +98,7 @@ def test_all_is_content_where_data_is_missing(fakes, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "say which experiment: broken, hungry, good or all"),
+        ([], 2, "name the experiment: broken, hungry, good or all"),
         (["table-9"], 2, "the experiment must be broken, hungry, good or all, got 'table-9'"),
         (["good", "--data", "gone"], 2, "--data gone is not a folder"),
         (["hungry"], 2, "this needs CIFAR-10: get it from somewhere"),
@@ -147,5 +147,5 @@ def test_ctrl_c_ends_an_experiment(tmp_path):
     process.send_signal(signal.SIGINT)
     output, complaints = process.communicate()
     assert (process.returncode, output) == (130, "")
-    assert complaints == "Interrupted: nothing unfinished is left behind.\n"
+    assert complaints == "Interrupted: no unfinished file is left behind.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["started"]

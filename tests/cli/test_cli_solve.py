@@ -207,7 +207,7 @@ def test_every_format_out_holds_the_plan(files, expected):
     ],
 )
 def test_the_summary_says_how_much_mass_is_moved(files, costs, b, moved, missed):
-    """Nothing sent is all of it off the mark, not half."""
+    """If nothing is sent, the marginal error is 100 %, not 50 %."""
     (files / "costs.csv").write_text(costs)
     (files / "b.csv").write_text(b or "0.5\n0.5\n")
     answer = invoke(
@@ -215,8 +215,8 @@ def test_the_summary_says_how_much_mass_is_moved(files, costs, b, moved, missed)
     )
     lines = dict(line.split(": ", 1) for line in answer.stdout.splitlines())
     assert lines["mass moved"] == moved
-    assert lines["sent off the mark"] == f"{missed[0]} % of the mass"
-    assert lines["received off the mark"] == f"{missed[1]} % of the mass"
+    assert lines["marginal error, rows"] == f"{missed[0]} %"
+    assert lines["marginal error, columns"] == f"{missed[1]} %"
 
 
 @pytest.mark.parametrize(
@@ -263,9 +263,9 @@ def test_as_few_links_as_are_enough(options, bound, files):
     assert written["target"] == pytest.approx(found.target)
     assert written["value_without_budget"] == pytest.approx(found.optimum.value)
     assert written["links_at_least"] == (found.at_least if bound == "tight" else None)
-    known = f"needs {found.at_least} entries at least" if bound == "tight" else "--bound tight proves how many"
+    known = f"proven minimum: {found.at_least} entries" if bound == "tight" else "--bound tight computes"
     assert f"target: {found.target:.6g} ({known}" in answer.stdout
-    assert f"without a budget: {len(found.optimum.mass)} entries, {found.optimum.value:.6g}" in answer.stdout
+    assert f"unbudgeted optimum: {len(found.optimum.mass)} entries, {found.optimum.value:.6g}" in answer.stdout
 
 
 def test_normalized_costs_of_a_matrix_and_kernels_of_points(files):
@@ -543,10 +543,10 @@ SENTENCES = [
     ("--cost-matrix minus.npy", "minus.npy, row 0 (counted from 0), column 2: -inf is not a finite number or inf"),
     ("--cost-matrix good.npy --columns x", "--columns needs the files of two point sets"),
     ("--cost-matrix good.npy --kernel rbf", "--kernel other than delta, and --bandwidth, need the files of two"),
-    ("--cost-matrix good.npy --metric cosine", "--metric and a matrix of costs exclude each other"),
+    ("--cost-matrix good.npy --metric cosine", "--metric must not be given with a matrix of costs"),
     ("zero.npy good.npy --metric cosine", "X has the zero vector at row 0"),
     ("good.npy good.npy --within -0.1", "--within must be a number that is not negative, got -0.1"),
-    ("good.npy good.npy --within 0.1 --budget 3", "--within finds the --budget: give one of the two"),
+    ("good.npy good.npy --within 0.1 --budget 3", "--within finds the budget and must not be given with --budget"),
     ("good.npy good.npy --budget 0", "--budget must be a positive int, got 0"),
     ("good.npy good.npy --per-row -1", "--per-row must be a positive int, got -1"),
     ("good.npy good.npy --per-column 0", "--per-column must be a positive int, got 0"),
@@ -556,7 +556,7 @@ SENTENCES = [
     ),
     ("good.npy good.npy --bandwidth wide", "--bandwidth must be a number, median or mean, got 'wide'"),
     ("good.npy good.npy --bandwidth -1", "--bandwidth must be a positive number, got -1.0"),
-    ("good.npy good.npy --kernel delta --bandwidth 1", "--bandwidth: the kernel delta has none"),
+    ("good.npy good.npy --kernel delta --bandwidth 1", "--bandwidth must not be given with --kernel delta"),
     ("good.npy good.npy --metric l1", "--metric must be one of 'sqeuclidean', 'euclidean', 'cosine', got 'l1'"),
     ("good.npy good.npy --method magic", "--method must be one of 'omp', "),
     ("good.npy good.npy --bound loose", "--bound must be one of 'none', 'cheap', 'tight', got 'loose'"),
@@ -661,7 +661,7 @@ def test_a_whole_session_in_pipes(files):
     assert float(lines["objective"]) == pytest.approx(result.value, rel=1e-5)
     assert float(lines["lower bound"]) == pytest.approx(result.lower_bound, rel=1e-5)
     assert list(lines)[2:4] == ["lower bound", "gap"]
-    assert {"status", "time", "sent off the mark", "received off the mark"} <= lines.keys()
+    assert {"status", "time", "marginal error, rows", "marginal error, columns"} <= lines.keys()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
@@ -745,7 +745,7 @@ def test_ctrl_c_in_the_middle_of_a_long_solve(folder):
     process.send_signal(signal.SIGINT)
     output, complaints = process.communicate()
     assert (process.returncode, output) == (130, "")
-    assert complaints == "Interrupted: nothing unfinished is left behind.\n"
+    assert complaints == "Interrupted: no unfinished file is left behind.\n"
     assert sorted(path.name for path in folder.iterdir()) == ["all.npz", "plan.csv"]
     assert (folder / "plan.csv").read_text() == "old"
 

@@ -62,7 +62,7 @@ def test_without_the_data_one_sentence_says_how_to_get_it(tmp_path, monkeypatch)
     for call, start in [
         (lambda: cifar.load(), "this needs CIFAR-10"),
         (lambda: cifar.load(tmp_path), "CIFAR-10 is not under"),
-        (lambda: cifar.load(tmp_path / "nowhere"), ".*is no folder"),
+        (lambda: cifar.load(tmp_path / "nowhere"), ".*is not a folder"),
     ]:
         with pytest.raises(ValueError, match=start) as error:
             call()

@@ -100,7 +100,7 @@ def test_pixels_keep_their_detail():
     ("image", "message"),
     [
         (np.zeros((4, 4, 2)), r"must have shape \(height, width, 3\) or \(height, width\), got \(4, 4, 2\)$"),
-        (np.zeros((4, 4, 4)), r"got \(4, 4, 4\): leave out the transparency with \[:, :, :3\]$"),
+        (np.zeros((4, 4, 4)), r"got \(4, 4, 4\): drop the alpha channel with \[:, :, :3\]$"),
         (np.zeros((0, 4, 3)), r"must have shape .*, got \(0, 4, 3\)$"),
         (np.full((4, 4, 3), 2.0), "integers from 0 to 255 or floats from 0 to 1, got numbers from 2.0 to 2.0"),
         (np.linspace(-1.0, 0.0, 48).reshape(4, 4, 3), "floats from 0 to 1, got numbers from -1.0 to 0.0"),

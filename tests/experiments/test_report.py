@@ -86,7 +86,7 @@ def test_a_picture_that_fails_leaves_no_file_and_keeps_the_old_one(report, tmp_p
 
 def test_a_picture_of_another_kind_is_refused_before_anything_is_written(report, tmp_path):
     report.figures = {"odd.png": 3}
-    with pytest.raises(TypeError, match=r"the picture odd.png must be a figure"):
+    with pytest.raises(TypeError, match=r"the figure odd.png must be a Figure"):
         report.write(tmp_path)
     assert not list(tmp_path.iterdir())
 

@@ -98,7 +98,7 @@ def test_missing_and_broken_data_is_named(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"wiki-dev.tsv, line 1: must have at least 8 columns, got 4"):
         multimwa.load(tmp_path, "dev")
     path.write_text("\n".join(["0\ta\tx\tb\tx\t1\t1\t0-0", "0\ta\tx\tb\tx\t1\t1\t0-1"]))
-    with pytest.raises(ValueError, match=r"line 2: '0-1' is no link between 1 and 1 words"):
+    with pytest.raises(ValueError, match=r"line 2: '0-1' is not a link of 1 and 1 words"):
         multimwa.load(tmp_path, "dev")
 
 

@@ -443,7 +443,7 @@ class TestBadInput:
                 function(x, x[0])
             with pytest.raises(ValueError, match=r"^x must not be empty, got shape \(0, 3\)$"):
                 function(x[:0], x)
-            with pytest.raises(ValueError, match=r"^x and y must be batches of one size, got \(2,\) and \(3,\)$"):
+            with pytest.raises(ValueError, match=r"^x and y must have equal batch dimensions, got \(2,\) and \(3,\)$"):
                 function(x.expand(2, 4, 3), x.expand(3, 4, 3))
         with pytest.raises(TypeError, match=r"^points must be a tensor, got ndarray$"):
             nn.gram_matrix("rbf", x.numpy())
@@ -479,7 +479,7 @@ class TestBadInput:
         ],
     )
     def test_lists_that_do_not_match(self, clouds):
-        with pytest.raises(ValueError, match="must be a list with a tensor for every problem"):
+        with pytest.raises(ValueError, match="must be a list with one tensor for every problem"):
             nn.SparseTransportLoss()(*clouds)
 
     def test_points_that_are_not_finite(self):
@@ -609,11 +609,11 @@ def test_a_ridge_that_changes_the_problem_is_not_kept_quiet():
 def test_weights_that_need_a_gradient_are_refused(name):
     weight = torch.nn.Parameter(torch.tensor(2.0))
     given = {"unbalanced": 1.0, name: weight}
-    with pytest.raises(TypeError, match=f"{name} must not need a gradient"):
+    with pytest.raises(TypeError, match=f"{name} must not require a gradient"):
         nn.sparse_transport(torch.rand(3, 3), budget=3, **given)
-    with pytest.raises(TypeError, match=f"{name} must not need a gradient"):
+    with pytest.raises(TypeError, match=f"{name} must not require a gradient"):
         nn.SparseTransportLoss(budget=3, **given)
-    with pytest.raises(TypeError, match="unbalanced must not need a gradient"):
+    with pytest.raises(TypeError, match="unbalanced must not require a gradient"):
         nn.SparseTransportLoss(budget=3, unbalanced=(1.0, weight))
     nn.sparse_transport(torch.rand(3, 3), budget=3, **given | {name: weight.detach()})
 

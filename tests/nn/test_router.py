@@ -380,7 +380,7 @@ class TestMixture:
             layer.combine(torch.randn(24, 7), routing)
 
     def test_as_many_experts_as_the_router_has(self):
-        with pytest.raises(ValueError, match="experts must be as many as the router's 4, got 3"):
+        with pytest.raises(ValueError, match="experts must be num_experts = 4 modules, got 3"):
             nn.SparseMoE([torch.nn.Linear(2, 2)] * 3, nn.TopKRouter(4), torch.nn.Linear(2, 4))
 
 

@@ -21,7 +21,7 @@ _HERE = Path(__file__)
 _USES_US = re.compile(rb"^from \.+_numba\.(borrowed|codes|compiling) import", re.MULTILINE)
 _COMPILING = (
     "compiling the functions that this call needs, which can take half a minute; they are kept on disk for later runs "
-    "('sparsetransport compile' compiles all of them beforehand)"
+    "('sparsetransport compile' precompiles all of them)"
 )
 _NOT_KEPT = (
     "compiled functions cannot be kept on disk, so every process compiles them again, which can take half a minute; "

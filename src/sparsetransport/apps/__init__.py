@@ -1,1 +1,1 @@
-"""What the package can do, on real problems."""
+"""Applications: colour transfer, network design, word alignment, and a demo."""

@@ -1,4 +1,4 @@
-"""Give one picture the colours of another, by a sparse plan between a few colours of each."""
+"""Colour transfer: recolour an image with the colours of another, by a sparse plan between their palettes."""
 
 from typing import Any, NamedTuple
 
@@ -13,12 +13,12 @@ from ..problem import Problem
 from ..result import Result
 
 Image = NDArray[np.uint8]
-_SAMPLE = 10_000  # pixels that k-means looks at
+_SAMPLE = 10_000  # pixels sampled for k-means
 _LEAST = 0.1  # a colour of which the plan moves less than this share follows its neighbours
 
 
 class Palette(NamedTuple):
-    """The colours that stand for a picture."""
+    """The palette of an image."""
 
     colours: Floats  # (k, 3), from 0 to 1
     weight: Floats  # (k,), the share of the pixels
@@ -26,9 +26,9 @@ class Palette(NamedTuple):
 
 
 class Transfer(NamedTuple):
-    """A recoloured picture and how it came about."""
+    """A recoloured image, the palettes and the plan behind it."""
 
-    image: Image  # (height, width, 3), integers up to 255 whatever the picture was given in
+    image: Image  # (height, width, 3), integers up to 255, whatever the dtype of the input
     result: Result
     source: Palette
     reference: Palette
@@ -44,30 +44,30 @@ def colour_transfer(
     kernel: Any = None,
     rng: Any = None,
 ) -> Transfer:
-    """Give a picture the colours of another.
+    """Recolour an image with the colours of another.
 
-    Both are reduced to so many colours by k-means; a sparse plan says which colour becomes which.
+    Both images are reduced to palettes by k-means; a sparse plan maps one palette to the other.
 
     Parameters
     ----------
     image, reference : arrays of shape (height, width, 3), or (height, width) for shades of grey
-        The pictures: integers up to 255, or floats up to 1.
+        The images: integers up to 255, or floats up to 1.
     colours : int
-        How many colours stand for each of them.
+        The number of colours of each palette.
     budget : int, optional
-        Links of the plan; no limit by default, which gives about two a colour. One a colour is enough where there are
-        256 of them, and too few where there are less than a hundred.
+        The most links of the plan; no limit by default, which gives about two links for each colour. One link for each
+        colour is enough with 256 colours, and too few with less than a hundred.
     unbalanced : float
-        λ, how closely the plan keeps to the shares of the colours.
+        λ, the weight of the marginal errors: how closely the plan keeps the shares of the colours.
     kernel : kernel, optional
-        What is near enough between two colours; ``RBF(0.01)`` by default, a tenth of the range of a channel.
+        The kernel between colours; ``RBF(0.01)`` by default, with a bandwidth of a tenth of the range of a channel.
     rng : seed or numpy Generator, optional
-        For k-means.
+        The randomness of k-means.
 
     Returns
     -------
     Transfer
-        Its ``image`` holds integers up to 255 in three channels, whatever the picture was given in.
+        Its ``image`` has integers up to 255 in three channels, whatever the dtype of the input.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def colour_transfer(
 
 
 def palette(image: Any, colours: int, *, rng: Any = None) -> Palette:
-    """The colours that stand for a picture, by k-means on a sample of its pixels.
+    """The palette of an image, by k-means on a sample of its pixels.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def palette(image: Any, colours: int, *, rng: Any = None) -> Palette:
 
 
 def palette_problem(source: Palette, reference: Palette, *, unbalanced: Any = 100.0, kernel: Any = None) -> Problem:
-    """The transport of one palette to another: squared distances over the largest one, and the shares of the colours.
+    """The transport problem between two palettes: costs are squared distances, divided by the largest one.
 
     Examples
     --------
@@ -141,11 +141,11 @@ def palette_problem(source: Palette, reference: Palette, *, unbalanced: Any = 10
 
 
 def recolour(image: Any, source: Palette, reference: Palette, plan: Result) -> Image:
-    """Move the colours of a picture as a plan between its palette and another says.
+    """Recolour an image by a plan between its palette and another one.
 
-    A colour goes to the mean of where its mass goes. Those of which a plan with soft marginals moves hardly anything
-    have no such mean: they make the same move as their nearest neighbour that has one, for which the kernel lets it
-    stand in. Every pixel keeps what sets it apart from the colour that stands for it.
+    A colour moves to the mean of the colours that its mass goes to. A colour of which the plan, whose marginals are
+    soft, moves hardly any mass is shifted by the same vector as its nearest neighbour that moves. Every pixel keeps its
+    difference to its palette colour.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def recolour(image: Any, source: Palette, reference: Palette, plan: Result) -> I
 
 
 def move(source: Palette, reference: Palette, plan: Result) -> Floats:
-    """Where the colours of a palette go, those included that the plan leaves out."""
+    """The new colours of a palette, including the colours that the plan leaves out."""
     sums = np.asarray(plan.marginal_a)
     total = plan.sparse_plan @ reference.colours
     led = sums > min(_LEAST, 0.5 * float((sums / source.weight).max())) * source.weight
@@ -175,12 +175,12 @@ def move(source: Palette, reference: Palette, plan: Result) -> Floats:
 
 
 def _unit(name: str, image: Any) -> Floats:
-    """A colour picture with channels from 0 to 1."""
+    """A colour image with channels from 0 to 1."""
     array = np.asarray(image)
     if array.ndim == 2:  # shades of grey
         array = np.repeat(array[:, :, None], 3, axis=2)
     if array.ndim != 3 or array.shape[2] != 3 or not array.size:
-        cure = ": leave out the transparency with [:, :, :3]" if array.ndim == 3 and array.shape[2] == 4 else ""
+        cure = ": drop the alpha channel with [:, :, :3]" if array.ndim == 3 and array.shape[2] == 4 else ""
         raise ValueError(f"{name} must have shape (height, width, 3) or (height, width), got {array.shape}{cure}")
     scale = 255.0 if np.issubdtype(array.dtype, np.integer) else 1.0
     unit = array.astype(np.float64) / scale

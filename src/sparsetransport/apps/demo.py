@@ -1,7 +1,7 @@
-"""The demo: which container port serves which city, with a limited number of links?
+"""The demo: container ports that serve cities, with a limited number of links.
 
 Supply is a port's share of the containers handled, demand a city's share of the people, and cost the distance over
-the globe. The marginals are compared through a Gaussian kernel: what is delivered to a city nearby is nearly right.
+the globe. Marginal errors are measured with a Gaussian kernel: a delivery to a nearby city is nearly right.
 """
 
 import csv
@@ -57,28 +57,28 @@ class Row(NamedTuple):
     links: int
     objective: float
     lower_bound: float
-    ports_off: float  # the share of the containers that the plan sends from the wrong port
-    cities_off: float  # and to the wrong city
+    ports_off: float  # the marginal error of the ports
+    cities_off: float  # and of the cities
     seconds: float | None = None
 
     @property
     def gap(self) -> float:
-        """How much better the best plan within the budget can be at the most, as a share of the objective."""
+        """The optimality gap as a share of the objective."""
         return max(self.objective - self.lower_bound, 0.0) / self.objective
 
 
 class Comparison(NamedTuple):
-    """The plan with a budget, and what it is compared with."""
+    """The plan with a budget, and the plans it is compared with."""
 
     ports: Places
     cities: Places
     result: Result
     rows: list[Row]  # the last one is the plan with the budget
-    compile_seconds: float  # by which the first call took longer
+    compile_seconds: float  # the extra seconds of the first call
 
 
 def run(budget: int = BUDGET) -> Comparison:
-    """Solve the demo's problem with and without a budget, and cut the latter's plan down for comparison.
+    """Solve the demo's problem with a budget, and compare with the unbudgeted optimum and its largest links.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def _row(
 
 
 def read(name: str, weight: str) -> Places:
-    """The places of one of the files that ship with the package."""
+    """The places in one of the data files of the package."""
     table = list(_records(name))
     lat, lon = (np.array([float(line[key]) for line in table]) for key in ("lat", "lon"))
     return Places(
@@ -156,7 +156,7 @@ def distances(x: Floats, y: Floats) -> Floats:
 
 
 def flat(xyz: Floats, *, lat: float = 49.0, lon: float = 9.0) -> Floats:
-    """The globe as seen from high above a point: east and north in thousands of kilometres."""
+    """The globe projected as seen from above a point: east and north in thousands of kilometres."""
     up, right = np.radians(lat), np.radians(lon)
     east = np.array([-np.sin(right), np.cos(right), 0.0])
     north = np.array([-np.sin(up) * np.cos(right), -np.sin(up) * np.sin(right), np.cos(up)])
@@ -171,7 +171,7 @@ def _timed(call: Callable[[], _T]) -> tuple[float, _T]:
 
 
 def draw(comparison: Comparison) -> "Figure":
-    """The map of the plan, and beside it how the objective and its bound fell along the path."""
+    """The map of the plan, and beside it the objective and its bound along the path."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.0, 6.6), dpi=150, layout="constrained")
@@ -196,7 +196,7 @@ def _draw_map(ax: "Axes", comparison: Comparison) -> None:
     key = "squares: ports, by containers\ncircles: cities, by people\nlinks: by what they carry"
     ax.text(0.015, 0.98, key, transform=ax.transAxes, va="top", fontsize=8.5, color="0.25", linespacing=1.5)
     own_name = np.array([name not in ports.names for name in cities.names])
-    for first, last, farthest in ((0, 5, 30.0), (5, None, 10.0)):  # the heaviest get a name in any case
+    for first, last, farthest in ((0, 5, 30.0), (5, None, 10.0)):  # the heaviest are always named
         for places, wanted in ((ports, np.ones(m, bool)), (cities, own_name)):
             which = [k for k in np.argsort(-places.weight, kind="stable") if wanted[k]][first:last]
             style = {"fontsize": 8.5, "weight": "bold"} if places is ports else {"fontsize": 7.5}

@@ -1,11 +1,11 @@
-"""Other ways to a transport plan, for comparison: all take a `Problem` and give a `Result`.
+"""Other methods for transport plans, for comparison: all take a `Problem` and return a `Result`.
 
-`gsot` takes a list of problems, scenarios that share their links, and gives a `SharedResult`.
+`gsot` takes a list of problems, scenarios that share their links, and returns a `SharedResult`.
 
-The value of a result is *our* objective of the plan that the method made, whatever the method itself minimises;
-``status`` is ``Status.BASELINE``, or what our own loop says where the method runs on it; ``converged`` says whether the
-method itself converged, and the certificate compares the plan with the best one of our objective. Most of the work is
-done by POT (``pip install 'sparsetransport[pot]'``).
+The value of a result is *our* objective of the method's plan, whatever the method itself minimises; ``status`` is
+``Status.BASELINE``, or the status of our generic greedy loop for methods that run on it; ``converged`` says whether the
+method itself converged, and the certificate bounds our objective. Most methods use POT
+(``pip install 'sparsetransport[pot]'``).
 """
 
 from ._wrap import require_pot

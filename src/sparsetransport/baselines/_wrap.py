@@ -1,4 +1,4 @@
-"""From a problem to the arrays that other solvers want, and from their plans back to our result."""
+"""Conversion of a problem to the arrays of other solvers, and of their plans to our result."""
 
 from dataclasses import replace
 from types import ModuleType
@@ -18,7 +18,7 @@ from ..result import Result, Status
 
 
 def require_pot() -> ModuleType:
-    """POT, or one sentence that says how to get it."""
+    """The module POT, or an error that says how to install it."""
     try:
         import ot
     except ImportError:
@@ -28,7 +28,7 @@ def require_pot() -> ModuleType:
 
 
 class Dense(NamedTuple):
-    """What POT takes: the points with mass, their masses and the costs between them."""
+    """The arguments of POT: the points with mass, their masses and the costs between them."""
 
     rows: Ints
     cols: Ints
@@ -38,7 +38,7 @@ class Dense(NamedTuple):
     shape: tuple[int, int]
 
     def whole(self, plan: Any) -> Floats:
-        """A plan between the points with mass as one between all points."""
+        """The plan between all points, from a plan between the points with mass."""
         full = np.zeros(self.shape)
         full[np.ix_(self.rows, self.cols)] = np.asarray(plan, np.float64)
         return full
@@ -72,7 +72,7 @@ def as_result(
     record: Record | None = None,
     **log: Any,
 ) -> Result:
-    """A plan that another method made, dense or as rows, columns and masses, as a result of ours."""
+    """The `Result` for a plan of another method, dense or as rows, columns and masses."""
     if isinstance(plan, tuple):
         rows, cols, mass = plan
     else:

@@ -1,4 +1,4 @@
-"""Algorithm 1 as its authors published it, and the version of it that looks at all pairs."""
+"""Algorithm 1 as published, and its version that looks at all pairs."""
 
 import math
 from dataclasses import replace
@@ -25,25 +25,25 @@ def algorithm_1(
     max_iter: int = 1000,
     callback: Callback | None = None,
 ) -> Result:
-    r"""The paper's Algorithm 1 with ``k`` entries in the whole plan, to the letter of the published code.
+    r"""The published Algorithm 1 with ``k`` entries in the whole plan, as in the authors' code.
 
     Each step takes the steepest of :math:`\lceil mn/k \log(1/\varepsilon)\rceil` pairs drawn *with* replacement off
-    the support, or of all pairs, then runs accelerated projected gradient on the support, from the masses of the step
-    before, for ``max_iter`` iterations with the step of `algorithm_2`. Draws are those of the published code for the
-    same seed. For a plan, use ``solve``; this is here to check the paper's numbers and times.
+    the support, or of all pairs, then runs accelerated projected gradient on the support, from the previous masses, for
+    ``max_iter`` iterations with the step size of `algorithm_2`. The draws are those of the published code for the same
+    seed. This function reproduces the paper's numbers and times; for other purposes use ``solve``.
 
     Parameters
     ----------
     problem : Problem
         With one weight for both marginals.
     k : int
-        Entries of the plan.
+        The number of entries of the plan.
     eps : float, optional
-        ε, between 0 and 1. None: look at all pairs (the paper's non-stochastic OMP).
+        ε, between 0 and 1. None to look at all pairs, the paper's non-stochastic OMP.
     seed : int
-        Of the draws.
+        The seed of the draws.
     max_iter : int
-        Iterations a step.
+        The number of iterations in each step.
     callback : callable, optional
         Called after each step, as in `solve`.
 
@@ -76,10 +76,10 @@ def algorithm_1(
 
 
 class _Steepest:
-    """The pair with the smallest gradient, of all or of a sample; the first of several, whether it helps or not.
+    """The pair with the smallest gradient, of all or of a sample, even if it does not help; the first one in a tie.
 
     The published code draws the sample with PyTorch's generator: a Mersenne Twister whose 32-bit numbers are taken
-    modulo the pairs left. So NumPy's, with the same seed, draws the same.
+    modulo the number of pairs left. NumPy's Mersenne Twister with the same seed draws the same pairs.
     """
 
     exhaustive: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""Algorithm 2 as its authors published it: the same draws, the same steps, one thousand iterations each."""
+"""Algorithm 2 as published: the same draws and the same steps, with one thousand iterations each."""
 
 import math
 from dataclasses import replace
@@ -22,7 +22,7 @@ from ._wrap import as_result
 def algorithm_2(
     problem: Problem, k: int, *, seed: int = 0, max_iter: int = 1000, callback: Callback | None = None
 ) -> Result:
-    r"""The paper's Algorithm 2 with at most ``k`` entries a column, to the letter of the published code.
+    r"""The published Algorithm 2 with at most ``k`` entries in each column, as in the authors' code.
 
     Each step draws one pair of the best base (in every column, as many of the largest ``max(0, -gradient)`` as it has
     free places), then runs accelerated projected gradient from zero on the whole support for ``max_iter`` iterations
@@ -34,19 +34,19 @@ def algorithm_2(
 
     bounds the curvature on the rectangle of the :math:`m_S` rows and :math:`n_S` columns in use. That bound is loose,
     so late steps stop before they converge. Draws are those of the published code for the same seed. It is compiled,
-    and an iteration costs :math:`O(m_S^2 + n_S^2 + |S|)`, as in the paper. For a plan, use ``solve`` (or
-    ``method="residual"``, which has the same distribution); this is here to check the paper's numbers and times.
+    and an iteration costs :math:`O(m_S^2 + n_S^2 + |S|)`, as in the paper. This function reproduces the paper's numbers
+    and times; for other purposes use ``solve``, with ``method="residual"`` for the same distribution.
 
     Parameters
     ----------
     problem : Problem
         With one weight for both marginals.
     k : int
-        Entries a column at the most.
+        The most entries of a column.
     seed : int
-        Of the draws.
+        The seed of the draws.
     max_iter : int
-        Iterations a step.
+        The number of iterations in each step.
     callback : callable, optional
         Called after each step, as in `solve`.
 
@@ -79,8 +79,8 @@ class _Draw:
     """A uniformly random pair of the best base.
 
     The published code shuffles the base with PyTorch's generator and takes the first pair. That generator is a Mersenne
-    Twister, a shuffle of ``s`` things takes ``s - 1`` numbers, and the first thing is given by the first of them: so
-    NumPy's, with the same seed, draws the same.
+    Twister, a shuffle of ``s`` items takes ``s - 1`` numbers, and the first of them determines the first item, so
+    NumPy's Mersenne Twister with the same seed draws the same pairs.
     """
 
     exhaustive: ClassVar[bool] = False
@@ -107,7 +107,7 @@ class _Draw:
 
 
 class _Descent:
-    """The published inner solver: from zero, or from the masses of the step before if ``warm``; all iterations."""
+    """The published inner solver: from zero, or from the previous masses if ``warm``; always all iterations."""
 
     def __init__(self, problem: Problem, max_iter: int, *, warm: bool = False) -> None:
         self.problem, self.max_iter, self.warm = problem, max_iter, warm
@@ -136,7 +136,7 @@ class _Descent:
         return Solution(mass=mass, change=change, kkt=kkt, converged=kkt <= 1e-6)
 
     def fresh(self) -> "_Descent":
-        """It remembers nothing anyway."""
+        """Itself, since it has no state."""
         return self
 
 
@@ -152,7 +152,7 @@ def _descend(
     start: Floats,
     max_iter: int,
 ) -> Floats:
-    """Accelerated projected gradient on ``k`` pairs; ``near`` and ``far`` (k,) are their places in the Gram matrices.
+    """Accelerated projected gradient on ``k`` pairs; ``near`` and ``far`` (k,) are their indices in the Gram matrices.
 
     As published, the gradient of the quadratic term is taken at the iterate, not at the extrapolated point.
     """

@@ -7,13 +7,13 @@ from ._wrap import as_result, dense, require_pot
 
 
 def entropic_ot(problem: Problem, reg: float, *, max_iter: int = 10_000) -> Result:
-    r"""Exact marginals and an entropy that spreads the mass, by POT's Sinkhorn iterations in the log domain.
+    r"""Entropic transport with hard marginals, by POT's Sinkhorn iterations in the log domain.
 
     .. math::
         \min_{\gamma \ge 0} \langle C, \gamma\rangle + \varepsilon \sum_{ij} \gamma_{ij}\log\gamma_{ij}
         \quad\text{with}\quad \gamma 1 = a, \; \gamma^\top 1 = b
 
-    Totals that differ have no such plan: ``b`` is then scaled to the total of ``a``.
+    If the totals differ, ``b`` is scaled to the total of ``a``.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def entropic_ot(problem: Problem, reg: float, *, max_iter: int = 10_000) -> Resu
     reg : float
         ε, the weight of the entropy.
     max_iter : int
-        Iterations at the most.
+        The largest number of iterations.
 
     Returns
     -------

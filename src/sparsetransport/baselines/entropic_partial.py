@@ -8,7 +8,7 @@ from .partial import part_of
 
 
 def entropic_partial_ot(problem: Problem, mass: float, reg: float, *, max_iter: int = 10_000) -> Result:
-    r"""A given part of the mass moved, with an entropy that spreads it, by POT's Bregman projections.
+    r"""Entropic partial transport, which moves a given mass, by POT's Bregman projections.
 
     .. math::
         \min_{\gamma \ge 0} \langle C, \gamma\rangle + \varepsilon \sum_{ij} \gamma_{ij}\log\gamma_{ij}
@@ -20,11 +20,11 @@ def entropic_partial_ot(problem: Problem, mass: float, reg: float, *, max_iter: 
     ----------
     problem : Problem
     mass : float
-        s, how much to move.
+        s, the mass to move.
     reg : float
         ε, the weight of the entropy.
     max_iter : int
-        Iterations at the most.
+        The largest number of iterations.
 
     Returns
     -------

@@ -6,12 +6,12 @@ from ._wrap import as_result, dense, require_pot
 
 
 def exact_ot(problem: Problem) -> Result:
-    r"""The cheapest plan with exact marginals, by POT's network simplex.
+    r"""The cheapest plan with hard marginals, by POT's network simplex.
 
     .. math::
         \min_{\gamma \ge 0} \langle C, \gamma\rangle \quad\text{with}\quad \gamma 1 = a, \; \gamma^\top 1 = b
 
-    Totals that differ have no such plan: ``b`` is then scaled to the total of ``a``.
+    If the totals differ, ``b`` is scaled to the total of ``a``.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Group-sparse optimal transport: links shared by scenarios, through a convex penalty."""
+"""Group-sparse optimal transport: links shared by scenarios, by a convex penalty."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -43,30 +43,30 @@ def gsot(
         \min_{T_s \in \Gamma(a_s, b_s)} \sum_s \langle C_s, T_s\rangle
         + \alpha \sum_{ij} \big\|(T_{1ij}, \dots, T_{zij})\big\|_2
 
-    Each iteration solves one transport problem with a quadratic term a scenario (its dual, by L-BFGS from zero),
-    shrinks the group of every pair towards zero by :math:`\alpha/\rho`, and updates the multipliers. The relaxation
-    does not say how many links there are: the ``k`` with the largest sum of the plans are taken, as in the paper.
-    Totals that differ have no such plans: ``b`` is then scaled to the total of ``a``.
+    Each iteration solves a transport problem with a quadratic term for each scenario (its dual, by L-BFGS from zero),
+    shrinks the group of every pair towards zero by :math:`\alpha/\rho`, and updates the multipliers. The penalty does
+    not fix the number of links, so the ``k`` links with the largest sum over the plans are taken, as in the paper. If
+    the totals differ, ``b`` is scaled to the total of ``a``.
 
     Parameters
     ----------
     problems : list of Problem
-        The scenarios; their kernels and weights of the marginals play no part but in the value.
+        The scenarios; their kernels and weights only affect the value of the result.
     k : int
-        Links to take.
+        The number of links.
     alpha : float
         The weight of the penalty.
     rho : float
-        The step of ADMM.
+        The penalty parameter of ADMM.
     max_iter : int
-        Iterations of ADMM.
+        The number of iterations of ADMM.
     tol : float
-        Tolerance of L-BFGS. The published one is coarse: marginals are missed.
+        The tolerance of L-BFGS. The published one is coarse and leaves marginal errors.
 
     Returns
     -------
     SharedResult
-        Its masses are what the plans have on the links; ``log["primal"]`` is the last change :math:`\|T - Z\|`.
+        Its masses are those of the plans on the links; ``log["primal"]`` is the last residual :math:`\|T - Z\|`.
 
     Examples
     --------

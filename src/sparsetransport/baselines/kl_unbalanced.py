@@ -10,13 +10,13 @@ from ._wrap import as_result, dense, require_pot
 
 
 def kl_uot(problem: Problem, reg: float, reg_m: float, *, max_iter: int = 10_000) -> Result:
-    r"""Soft marginals in the sense of Kullback and Leibler, with or without an entropy.
+    r"""Unbalanced transport with Kullback-Leibler marginals, with or without entropy.
 
     .. math::
         \min_{\gamma \ge 0} \langle C, \gamma\rangle + \varepsilon\,\mathrm{KL}(\gamma \,|\, ab^\top)
         + \rho\,\mathrm{KL}(\gamma 1 \,|\, a) + \rho\,\mathrm{KL}(\gamma^\top 1 \,|\, b)
 
-    Sinkhorn iterations on logarithms where ε > 0, POT's multiplicative updates where it is zero. Totals may differ.
+    By Sinkhorn iterations in the log domain if ε > 0, and POT's multiplicative updates if ε = 0. Totals may differ.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def kl_uot(problem: Problem, reg: float, reg_m: float, *, max_iter: int = 10_000
     reg_m : float
         ρ, the weight of the marginals.
     max_iter : int
-        Iterations at the most.
+        The largest number of iterations.
 
     Returns
     -------
@@ -58,12 +58,12 @@ def scaled(
 ) -> tuple[Floats, bool]:
     r"""The plan :math:`ab^\top e^{f \oplus g - C/\varepsilon}` by Sinkhorn iterations, and whether they converged.
 
-    Not by POT (0.9.7): where ``exp(-C / reg)`` underflows, its plain iterations fail, and its stabilised ones end at an
-    almost empty plan and call that converged. On logarithms nothing underflows.
+    POT (0.9.7) is not used: where ``exp(-C / reg)`` underflows, its plain iterations fail, and its stabilised ones end
+    at an almost empty plan and report convergence. In the log domain nothing underflows.
     """
     log_a, log_b, kernel = np.log(a), np.log(b), -cost / reg
     weight, share = reg / reg_m, reg_m / (reg_m + reg)
-    # How far the row sums may be from a exp(-weight f), in relative terms: no closer than rounding lets them.
+    # The relative tolerance of the row sums against a exp(-weight f), no smaller than rounding allows.
     tol = max(tol, 1e-14 * float(np.abs(kernel).max()))
     f, g = np.zeros_like(a), np.zeros_like(b)
     for _ in range(max_iter):
@@ -71,7 +71,7 @@ def scaled(
         g = -share * _log_sum((kernel + (f + log_a)[:, None]).T)
         if float(np.abs(f - last).max()) <= share * tol:
             return np.exp(kernel + (f + log_a)[:, None] + (g + log_b)), True
-        # The best constant to move from g to f, without which a large reg_m takes thousands of iterations.
+        # Move the best constant from g to f; without this a large reg_m takes thousands of iterations.
         shift = 0.5 / weight * (_log_sum(log_a - weight * f) - _log_sum(log_b - weight * g))
         f, g = f + shift, g - shift
     return np.exp(kernel + (f + log_a)[:, None] + (g + log_b)), False

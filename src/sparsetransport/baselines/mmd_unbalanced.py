@@ -1,4 +1,4 @@
-"""Unbalanced optimal transport with MMD marginals and no budget: the limit of what a budget can reach."""
+"""Unbalanced optimal transport with MMD marginals: the unbudgeted optimum of our objective."""
 
 import math
 
@@ -14,7 +14,7 @@ from ._wrap import as_result, cost_of
 
 
 def mmd_uot(problem: Problem, solver: str = "exact", max_iter: int = 1000) -> Result:
-    r"""The optimum of our objective without a budget.
+    r"""The unbudgeted optimum of our objective.
 
     .. math::
         \min_{\gamma \ge 0} \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
@@ -24,10 +24,10 @@ def mmd_uot(problem: Problem, solver: str = "exact", max_iter: int = 1000) -> Re
     ----------
     problem : Problem
     solver : {"exact", "apgd"}
-        Our active set, which is exact and whose plan is sparse; or accelerated projected gradient on the whole plan
-        with step 1/L, as in the paper, for so many iterations. Totals may differ.
+        Our active-set method, which is exact and whose plan is sparse; or accelerated projected gradient on the whole
+        plan with step 1/L, as in the paper. Totals may differ.
     max_iter : int
-        Iterations of "apgd".
+        The number of iterations of "apgd".
 
     Returns
     -------
@@ -57,7 +57,7 @@ def mmd_uot(problem: Problem, solver: str = "exact", max_iter: int = 1000) -> Re
 
 
 def _descend(problem: Problem, max_iter: int) -> Floats:
-    """Nesterov's accelerated gradient, projected on the plans that are not negative, from the empty plan."""
+    """Nesterov's accelerated gradient, projected on the non-negative plans, from the empty plan."""
     (m, n), (weight_a, weight_b) = problem.shape, problem.unbalanced
     cost = cost_of(problem)
     r0, c0 = problem.base

@@ -19,7 +19,7 @@ def partial_ot(problem: Problem, mass: float) -> Result:
     ----------
     problem : Problem
     mass : float
-        s, how much to move.
+        s, the mass to move.
 
     Returns
     -------

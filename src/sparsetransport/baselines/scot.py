@@ -10,35 +10,35 @@ from ..result import Result
 from ._wrap import as_result, dense, require_pot
 from .ssot import ssot
 
-_MISSED = 0.01  # of the total: row sums off by more are no solution of the problem
+_MISSED = 0.01  # of the total: the largest error of the row sums that counts as converged
 
 
 def scot(problem: Problem, k: int, reg: float, *, max_iter: int = 5000) -> Result:
-    r"""Exact column sums, a quadratic term and at most ``k`` entries a column (Liu et al., 2023), by POT.
+    r"""Sparsity-constrained transport with at most ``k`` entries in each column (Liu et al., 2023), by POT.
 
     .. math::
         \min_{\gamma \ge 0} \langle C, \gamma\rangle + \tfrac{\rho}{2}\|\gamma\|^2
         \quad\text{with}\quad \gamma 1 = a, \; \gamma^\top 1 = b, \; \|\gamma_{:j}\|_0 \le k
 
     The semi-dual is maximised by L-BFGS and the plan is the sparse projection there. The problem is not convex, so the
-    plan meets the column sums exactly and the row sums only as far as the duality gap lets it: by 1 % of the total or
-    less, or the result is marked as not converged. Sure costs and a small k can leave whole rows empty. Totals that
-    differ have no such plan: ``b`` is then scaled to the total of ``a``.
+    plan has exact column sums, but row sums only up to the duality gap: if they differ by more than 1 % of the total,
+    the result is marked as not converged. Costs that vary much and a small k can leave whole rows empty. If the totals
+    differ, ``b`` is scaled to the total of ``a``.
 
     Parameters
     ----------
     problem : Problem
     k : int
-        Entries a column at the most.
+        The most entries of a column.
     reg : float
-        ρ, the weight of the quadratic term; the problem's own ``reg`` plays no part.
+        ρ, the weight of the quadratic term; the ``reg`` of the problem is not used.
     max_iter : int
-        Iterations at the most.
+        The largest number of iterations.
 
     Returns
     -------
     Result
-        ``log["marginal_error"]`` is what the row sums miss, as a share of the total.
+        ``log["marginal_error"]`` is the error of the row sums, as a share of the total.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def scot(problem: Problem, k: int, reg: float, *, max_iter: int = 5000) -> Resul
     reg = _checks.number("reg", reg, positive=True)
     max_iter = _checks.positive_int("max_iter", max_iter)
     ot, side = require_pot(), dense(problem, "scot", balanced=True)
-    if k >= len(side.rows):  # nothing is forbidden, which POT's projection does not foresee
+    if k >= len(side.rows):  # no constraint, which POT's projection does not support
         return ssot(problem, reg, max_iter=max_iter)
     with redirect_stdout(StringIO()):  # some versions of POT print what their projection does
         plan, log = ot.smooth.smooth_ot_semi_dual(

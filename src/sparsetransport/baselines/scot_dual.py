@@ -14,7 +14,7 @@ from ._wrap import as_result, cost_of
 
 
 def scot_dual(problem: Problem, k: int, max_iter: int = 1000, *, tol: float = 1e-3) -> Result:
-    r"""Our problem with at most ``k`` entries a column, by L-BFGS on its dual and a sparse projection.
+    r"""Our problem with at most ``k`` entries in each column, by L-BFGS on its dual and a sparse projection.
 
     The dual of Lemma 3.4 of the paper,
 
@@ -25,24 +25,24 @@ def scot_dual(problem: Problem, k: int, max_iter: int = 1000, *, tol: float = 1e
 
     is maximised by SciPy's L-BFGS-B from zero, as Liu et al. (2023) do for theirs. The plan is the sparse projection
     :math:`\gamma_{ij} = \max(0, \alpha_i + \beta_j - C_{ij}) / \lambda_2` on the ``k`` largest of each column. (The
-    published script of the comparison leaves out the division by λ₂, so its plans for λ₂ ≠ 1 are others.) The dual has
-    kinks, and its best point need not give the best plan.
+    published script of the comparison omits the division by λ₂, so its plans for λ₂ ≠ 1 differ.) The dual is not
+    smooth, and its maximiser need not give the best plan.
 
     Parameters
     ----------
     problem : Problem
-        With ``reg`` > 0 and Gram matrices that can be inverted.
+        With ``reg`` > 0 and invertible Gram matrices.
     k : int
-        Entries a column at the most.
+        The most entries of a column.
     max_iter : int
-        Iterations of L-BFGS-B at the most.
+        The largest number of iterations of L-BFGS-B.
     tol : float
-        Its tolerance; 1e-3 is what was published, and stops early.
+        Its tolerance; 1e-3 is the published value and stops early.
 
     Returns
     -------
     Result
-        ``log["gap"]`` is the gap to the dual value that this solver found, ``log["dual"]``.
+        ``log["dual"]`` is the dual value that this solver found, ``log["gap"]`` the gap to it.
 
     Examples
     --------

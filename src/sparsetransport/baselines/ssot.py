@@ -7,22 +7,22 @@ from ._wrap import as_result, dense, require_pot
 
 
 def ssot(problem: Problem, reg: float, *, max_iter: int = 5000) -> Result:
-    r"""Exact marginals and a quadratic term, whose plan is sparse by itself (Blondel et al., 2018), by POT.
+    r"""Smooth and sparse transport: hard marginals and a quadratic term (Blondel et al., 2018), by POT.
 
     .. math::
         \min_{\gamma \ge 0} \langle C, \gamma\rangle + \tfrac{\rho}{2}\|\gamma\|^2
         \quad\text{with}\quad \gamma 1 = a, \; \gamma^\top 1 = b
 
-    The dual is solved by L-BFGS, so the marginals are met up to its tolerance. Totals that differ have no such plan:
-    ``b`` is then scaled to the total of ``a``.
+    The dual is solved by L-BFGS, so the marginals are exact up to its tolerance. If the totals differ, ``b`` is
+    scaled to the total of ``a``.
 
     Parameters
     ----------
     problem : Problem
     reg : float
-        ρ, the weight of the quadratic term; the problem's own ``reg`` plays no part.
+        ρ, the weight of the quadratic term; the ``reg`` of the problem is not used.
     max_iter : int
-        Iterations at the most.
+        The largest number of iterations.
 
     Returns
     -------

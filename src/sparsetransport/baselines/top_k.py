@@ -14,17 +14,17 @@ def top_k(result: Result, k: int, problem: Problem | None = None) -> Result:
     .. math::
         \gamma'_{ij} = \gamma_{ij} \text{ if it is among the } k \text{ largest, else } 0
 
-    The masses stay as they are; ``solve_support(problem, top_k(result, k))`` fits them anew. Of entries that are equal
-    the first ones stay.
+    The masses do not change; ``solve_support(problem, top_k(result, k))`` optimises them. Among equal entries the first
+    ones are kept.
 
     Parameters
     ----------
     result : Result
-        The plan to cut down.
+        The plan.
     k : int
-        How many entries to keep.
+        The number of entries to keep.
     problem : Problem, optional
-        What the plan was made for; the results of this package's baselines know theirs.
+        The problem of the plan; not needed for a result of this package's baselines.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def top_k(result: Result, k: int, problem: Problem | None = None) -> Result:
     k = _checks.positive_int("k", k)
     problem = result.log.get("problem") if problem is None else problem
     if problem is None:
-        raise ValueError("problem must be given with a result that no baseline made")
+        raise ValueError("problem must be given, got None, for a result that is not of a baseline")
     parts = result._parts
     keep = np.sort(np.argsort(-parts.mass, kind="stable")[:k])
     m, n = problem.shape

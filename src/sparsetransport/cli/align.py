@@ -22,9 +22,7 @@ UNALIGNED = "yellow strike"
 
 
 def align(
-    first: Annotated[
-        str, typer.Argument(help="The first sentence; or, as the only one, a file of pairs separated by tabs.")
-    ],
+    first: Annotated[str, typer.Argument(help="The first sentence; or, alone, a file of pairs separated by tabs.")],
     second: Annotated[str | None, typer.Argument(help="The second sentence.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="For a file: write the links there, one line a pair (0-0 1-2).")

@@ -11,9 +11,7 @@ from typing import NamedTuple
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # the first line of some of Excel's files
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+(e[+-]?\d+)?", re.IGNORECASE)
-_EITHER = re.compile(
-    r"([+-]?[1-9]\d{0,2})[.,](\d{3})"
-)  # may have a thousands separator too: no such number begins with 0
+_EITHER = re.compile(r"([+-]?[1-9]\d{0,2})[.,](\d{3})")  # perhaps a thousands separator: no such number begins with 0
 _NEARLY = re.compile(
     r"(?=[+-]?[.,]?\d)[+-]?(\d+|\d{1,3}([.,'’_\s]\d{3})+)?([.,]\d*)?(e[+-]?\d+)?\s*%?",
     re.IGNORECASE,
@@ -153,9 +151,7 @@ def _what_is(text: str) -> str:
         return "the cell is empty"
     if found := _EITHER.fullmatch(text):
         whole, rest = found.groups()
-        decimals = (
-            rest.rstrip("0") if rest.endswith("0") else f"{rest}0"
-        )  # never three digits, which would be ambiguous again
+        decimals = rest.rstrip("0") if rest.endswith("0") else f"{rest}0"  # never three: ambiguous again
         small = f"{whole}.{decimals}" if decimals else whole
         return f"{text!r} is not a number, as it may be {small} or {whole}{rest}: write the one that is meant"
     cure = "write numbers like 1234.5 (or 1234,5 where semicolons or tabs separate the cells), without further signs"

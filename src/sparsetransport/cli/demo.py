@@ -65,6 +65,4 @@ def _print_comparison(console: Console, comparison: ports_and_cities.Comparison)
     )
     if comparison.compile_seconds > 2.0:
         took = duration(comparison.compile_seconds)
-        console.print(
-            f"Compiling took {took} on top; the compiled functions are kept for the next time.", highlight=False
-        )
+        console.print(f"Compiling took {took} on top; compiled functions are kept for the next time.", highlight=False)

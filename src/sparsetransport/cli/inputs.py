@@ -165,7 +165,7 @@ def _masses(
     what: str,
     labels: list[str] | None,
 ) -> Floats | None:
-    """The masses of one side: from their own file, matched by name if it has names, from a column, or from the NPZ file."""
+    """The masses of one side: from their own file, matched by names if it has any, a column, or the NPZ file."""
     if path is None and column is None and bundle is not None and table.holds(bundle, key):
         path = bundle
     if path is None:

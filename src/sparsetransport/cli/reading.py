@@ -182,7 +182,7 @@ def _starts_with_names(table: Table) -> bool:
 
 
 def _has_numbers_for_titles(table: Table) -> bool:
-    """True if the title of the first column is a text and another title is a number: the first one is different then."""
+    """True if the title of the first column is a text and another one is a number: the first holds names then."""
     return table.names is not None and not like_a_number(table.names[0]) and any(map(like_a_number, table.names[1:]))
 
 

@@ -24,13 +24,9 @@ def reproduce(
     data: Annotated[
         Path | None, typer.Option(help="The data folder, which some need; default: $SPARSETRANSPORT_DATA.")
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Use the sizes of the paper where the default is smaller.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Use the paper's sizes where the default is smaller.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The random seed.")] = 0,
-    out: Annotated[Path, typer.Option(help="The folder for the results, one subfolder for each experiment.")] = Path(
-        "results"
-    ),
+    out: Annotated[Path, typer.Option(help="The folder for the results of all experiments.")] = Path("results"),
     debug: Debug = False,
 ) -> None:
     """Rerun an experiment of the paper: its table, with the paper's numbers beside ours, and its plots."""

@@ -77,7 +77,7 @@ def solve(
         list[str] | None,
         typer.Option(
             metavar="NAMES",
-            help=f"The columns of coordinates, such as x,y; default: all. {TWICE}",
+            help=f"The coordinate columns, such as x,y; default: all. {TWICE}",
             rich_help_panel=INPUT,
         ),
     ] = None,
@@ -88,7 +88,7 @@ def solve(
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Instead of --budget: find the fewest links within this share of the unbudgeted optimum, such as 0.05.",
+            help="Instead of --budget: the fewest links within this share of the unbudgeted optimum, such as 0.05.",
             rich_help_panel=BUDGET,
         ),
     ] = None,
@@ -113,21 +113,17 @@ def solve(
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", rich_help_panel=PROBLEM)] = "omp",
     gap_tol: Annotated[
         float | None,
-        typer.Option(help="Improve the plan until this relative gap is certified.", rich_help_panel=PROBLEM),
+        typer.Option(help="Improve until this relative gap is certified.", rich_help_panel=PROBLEM),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of the random methods.", rich_help_panel=PROBLEM)] = None,
-    bound: Annotated[
-        str, typer.Option(help=f"The lower bound to compute: {', '.join(BOUNDS)}.", rich_help_panel=PROBLEM)
-    ] = "cheap",
+    bound: Annotated[str, typer.Option(help=f"Lower bound: {', '.join(BOUNDS)}.", rich_help_panel=PROBLEM)] = "cheap",
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Write the plan: .csv, .npz (SciPy) or .json; - for CSV to standard output.", rich_help_panel=OUTPUT
+            help="The plan: .csv, .npz (SciPy) or .json; - for CSV to standard output.", rich_help_panel=OUTPUT
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Plot the plan: .png, .pdf or .svg.", rich_help_panel=OUTPUT)
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="A plot: .png, .pdf or .svg.", rich_help_panel=OUTPUT)] = None,
     debug: Debug = False,
 ) -> None:
     """Compute a transport plan within a budget of links, between the points of two files or for a cost matrix.
@@ -153,9 +149,7 @@ def solve(
             bound=BOUNDS[bound],
         )
         if within is not None and budget is not None:
-            raise ValueError(
-                "--within and --budget exclude each other, since --within finds the budget: give one of them"
-            )
+            raise ValueError("--within finds the budget and must not be given with --budget")
         _check(settings)
         inputs = read_inputs(
             source,
@@ -394,9 +388,7 @@ def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) ->
 def _target(details: dict[str, Any]) -> str:
     """The target objective, and the proven minimum of entries for it if it was computed."""
     least = details["links_at_least"]
-    known = (
-        "--bound tight computes a proven minimum of entries" if least is None else f"proven minimum: {least} entries"
-    )
+    known = "--bound tight computes the proven minimum" if least is None else f"proven minimum: {least} entries"
     return f"{details['target']:.6g} ({known})"
 
 

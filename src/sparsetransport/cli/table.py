@@ -40,7 +40,7 @@ class Table:
         return repr(self.names[column]) if self.names and self.names[column] else str(column + 1)
 
     def numbers(self, columns: Sequence[int], *, infinite: bool = False, negative: bool = True) -> Floats:
-        """Columns as an array, checked: no NaN, no ``+inf`` unless ``infinite``, nothing negative unless ``negative``."""
+        """Columns as a checked array: no NaN, no ``+inf`` unless ``infinite``, nothing negative unless ``negative``."""
         array = np.empty((len(self.columns[0]), len(columns)))
         for k, column in enumerate(columns):
             cells = self.columns[column]

@@ -122,7 +122,7 @@ def look(shape: Ints, cost: Floats, mass: Floats) -> Look:
 
 @part
 def _stands_apart(cost: Floats) -> bool:
-    """Is nothing between the largest cost and what is far below it?"""
+    """True if nothing is between the largest cost and what is far below it."""
     largest = 0.0
     for p in range(cost.size):
         if abs(cost[p]) < np.inf:

@@ -14,7 +14,7 @@ from ..plan import Callback, Outcome, Record, as_arrays, new_trace
 from ..problem import Problem
 from ..result import Status
 from . import elimination, grow, swaps
-from .room import CHANGES, Constraint, fits, forget_refusals
+from .room import CHANGES, Constraint, excess, fits, forget_refusals
 from .shell import OPERATIONS, STEPS, Shell
 from .state import Data, Saved, Work, new_saved, new_work, with_more_columns
 
@@ -165,6 +165,8 @@ class OMPSolver(Shell):
         Swaps with the allowed operations come before the answer.
         """
         before = self.work
+        if self.constraint.oracle is not None:  # which is asked about every entry, again and again
+            extra = min(extra, self.size)
         if self.stopped or not self.size or not grow.wants_more(self.data, before):
             return False
         self.work = new_work(self.data, len(before.factor.mass), before.room)
@@ -219,16 +221,9 @@ class OMPSolver(Shell):
             while not elimination.shrink(self.data, self.work, trace, spread, self.effort, self.effort[0] + OPERATIONS):
                 pass  # between two calls Ctrl-C works
             return
-        while True:
-            support, loss, kept = self.support(), elimination.losses(self.work), list[Pair]()
-            for t in np.argsort(-loss, kind="stable").tolist():
-                if len(kept) < self.constraint.limits.total and matroid.can_add(kept, support[t]):
-                    kept.append(support[t])
-            inside = set(kept)
-            spare = [t for t in np.argsort(loss, kind="stable").tolist() if support[t] not in inside]
-            if not spare:
-                return
-            rows, cols = as_arrays([support[t] for t in spare[: -(-len(spare) // 6)]])  # then losses are others
+        while spare := excess(matroid, self.support(), elimination.losses(self.work)):
+            first = np.array(spare[: -(-len(spare) // self.data.tuning.given_up)])  # after which losses are others
+            rows, cols = self.work.factor.label[:, first].copy()
             elimination.discard(self.work, new_trace(0, 2 * room), rows, cols)
 
     def eliminate_from(self, pairs: Sequence[Pair], mass: Floats) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import Ints
+from .._checks import Floats, Ints
 from .._numba.borrowed import by_address
 from .._numba.callback import Callback, call_address
 from .._numba.compiling import compiled, part, small_part
@@ -84,6 +84,18 @@ class Constraint:
         callback = Callback(may_add)
         room.oracle[0] = callback.address
         return callback
+
+
+def excess(matroid: Matroid, support: list[Pair], loss: Floats) -> list[int]:
+    """Places of the pairs to give up so that a matroid allows the rest, which is worth most; the least missed first."""
+    kept: list[Pair] = []
+    spare = []
+    for k in np.argsort(-loss, kind="stable").tolist():
+        if matroid.can_add(kept, support[k]):
+            kept.append(support[k])
+        else:
+            spare.append(k)
+    return spare[::-1]
 
 
 @part

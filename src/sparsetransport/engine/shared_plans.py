@@ -1,4 +1,4 @@
-"""One support for many scenarios, in machine code: the plans of the scenarios on the links that they share.
+"""One support for many scenarios, compiled: the plans of the scenarios on the links that they share.
 
 ``Group`` is the scenarios that have everything but their masses in common, with their states one after the other;
 ``Scenario`` is one of them; ``Support`` is what all of them share. A scenario keeps the factor of its own positive

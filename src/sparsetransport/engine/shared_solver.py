@@ -23,7 +23,7 @@ from ..result import Status
 from . import elimination
 from . import shared_plans as plans
 from . import shared_scan as scan
-from .room import Constraint, count, forget_refusals, is_free, is_over
+from .room import Constraint, count, excess, forget_refusals, is_free, is_over
 from .shared_plans import Group, alike, new_group
 from .shell import Shell
 from .state import stalls, with_more_columns
@@ -185,24 +185,22 @@ class SharedSolver(Shell):
     def eliminate(self, extra: int, allowed: float = 0.0, passes: float = np.inf) -> bool:
         """Grow beyond the budget, delete what is missed least, grow again: True if that lowered the objective.
 
-        Only by as many links as there are, and as far as the solver's ``work`` lets it come back; not for a budget
-        that is asked.
+        Only by as many links as there are, and as far as the solver's ``work`` lets it come back.
         """
         extra = int(min(extra, self.size, self.work / (4.0 * len(self.gains) * max(self.size, 1) ** 2)))
-        if self.stopped or self.oracle is not None or extra < self.tuning.swap_width or not self._wants_more():
+        if self.stopped or extra < 1 or not self._wants_more():
             return False
         before, objective = self.outcome(), self.objective
         aside = self.record, self.callback
         self.record, self.callback = Record(), None  # the way out and back is nobody's concern
+        forget_refusals(self.room)
+        address, self.room.oracle[0] = int(self.room.oracle[0]), 0
         total = elimination.lift(self.room, extra)
         self.grow()
         elimination.lower(self.room, extra, total)
-        while self.room.left.min() < 0:
-            loss = self._losses()
-            for k, pair in enumerate(self.support()):
-                if k < self.fixed or not is_over(self.room, *pair):
-                    loss[k] = np.inf
-            self._remove(int(loss.argmin()))
+        self.room.oracle[0] = address
+        while spare := self._excess():
+            self._remove(spare[0])
             self._solve_all()
         self.grow()
         self.record, self.callback = aside
@@ -212,6 +210,15 @@ class SharedSolver(Shell):
             return True
         self._go_back(pairs_of(before.rows, before.cols))
         return False
+
+    def _excess(self) -> list[int]:
+        """Places of links beyond the budget, the least missed first; fixed ones stay."""
+        loss, links = self._losses(), self.support()
+        loss[: self.fixed] = np.inf
+        if self.constraint.oracle is not None:
+            return excess(self.constraint.oracle, links, loss)
+        order = np.argsort(loss, kind="stable").tolist() if self.room.left.min() < 0 else []
+        return [k for k in order if k >= self.fixed and is_over(self.room, *links[k])]
 
     def _wants_more(self) -> bool:
         """True if some pair, free or not, would help."""
@@ -336,7 +343,7 @@ class SharedSolver(Shell):
         return list(self._threads.map(work, tasks))
 
     def _note(self, *gone: Pair) -> bool:
-        """Reclaim, and write down the step that added the last link; does it all stall?"""
+        """Reclaim, and write down the step that added the last link: True if nothing is gained any more."""
         trace = new_trace(1, self.size + 1)
         scan.note(self.chosen, self.mass, self.gains, self.weights, self.room, self.fixed, trace)
         for pair in gone:

@@ -1,4 +1,4 @@
-"""The problem and the state of a solve as arrays, for machine code.
+"""The problem and the state of a solve as arrays, for compiled functions.
 
 ``Data`` is the problem and comes out of a call as it went in (but for the cache of lazy Gram columns); ``Work`` is the
 state, and a call may stop at any step and go on from there.

@@ -1,4 +1,4 @@
-"""The tables and figures of the paper, one file each, with the paper's numbers beside ours."""
+"""The tables and figures of the paper, one module for each experiment, with the paper's numbers beside ours."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -16,7 +16,7 @@ EXPERIMENTS: dict[str, str] = {
     "moe-toy": "sparsetransport.experiments.moe_toy",
     "moe-cifar": "sparsetransport.experiments.moe_cifar",
 }
-"""Every experiment and the module with its ``run``, which is imported when it is needed."""
+"""Every experiment and the module with its ``run``, which is imported on demand."""
 
 SUMMARIES: dict[str, str] = {
     "duality-gap": "objective and duality gap of three solvers (Table 4 and two of the appendix); CIFAR-10",
@@ -29,11 +29,11 @@ SUMMARIES: dict[str, str] = {
     "moe-toy": "three small experts under eight routers (the t-SNE figure)",
     "moe-cifar": "four ResNet-18s under eight routers (Table 3); CIFAR-10, and a GPU for --full",
 }
-"""What each experiment shows, in a line."""
+"""One line about each experiment."""
 
 
 def load(name: str) -> Callable[..., Report]:
-    """The function ``run(*, data, full, seed, progress)`` of an experiment, which gives its `Report`.
+    """The function ``run(*, data, full, seed, progress)`` of an experiment, which returns its `Report`.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The methods of the word-alignment tables: what each makes of a sentence pair, and the settings it is tuned over.
+"""The methods of the word-alignment tables: the plan of each for a sentence pair, and the settings it is tuned over.
 
 Every method has the same number of settings, `TRIALS`; the threshold above which an entry of a plan is a link is tuned
-on top, for free. Baselines run at the tolerances and iterations of their authors' code.
+in addition. Baselines run at the tolerances and iterations of their authors' code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,18 +26,18 @@ Trial = Mapping[str, Any]
 
 
 class Pair:
-    """A sentence pair as the methods see it: cosines between and within the sentences, off the mean vector."""
+    """A sentence pair for all methods: cosines between and within the sentences, after subtracting the mean vector."""
 
     def __init__(self, first: Any, second: Any, centre: Floats) -> None:
         self.between = cosines(first, second, centre)
         self.within = cosines(first, first, centre), cosines(second, second, centre)
 
     def cost(self, trial: Trial) -> Floats:
-        """From 0 to 1."""
+        """The costs between words, from 0 to 1."""
         return word_costs(self.between, trial["distortion"], trial.get("smoothing", 0.0))
 
     def problem(self, trial: Trial) -> st.Problem:
-        """The paper's problem: a mass of one a word, kernels on the cosine distances within the sentences."""
+        """The paper's problem: mass one for each word, kernels on the cosine distances within the sentences."""
         cost = self.cost(trial)
         kernels: Any = st.Delta()
         if "kernel" in trial:
@@ -48,7 +48,7 @@ class Pair:
 
 
 def _gram(distance: Floats, kernel: str, share: float) -> Floats:
-    """RBF or IMQ on distances that count as squares, with a share of their mean as σ²."""
+    """The RBF or IMQ kernel of distances in place of squared ones, with a share of their mean as σ²."""
     square = np.maximum(distance, 0.0)
     sigma2 = max(share * float(square.mean()), 1e-9)
     gram = np.exp(-square / (2.0 * sigma2)) if kernel == "rbf" else (sigma2 + square) ** -0.5
@@ -65,7 +65,7 @@ class Method:
     trials : list of dict
         The settings to choose from on dev.
     plan : callable
-        The plan for a pair and a setting, as a matrix; None for ours, which goes from costs to links at once.
+        The plan for a pair and a setting, as a matrix; None for ours, which computes links from costs directly.
     """
 
     name: str
@@ -87,18 +87,18 @@ class Method:
 
 
 def settings(trial: Trial, threshold: float) -> Settings:
-    """A trial of ours as the aligner takes it."""
+    """A trial of ours as settings of the aligner."""
     return Settings(**trial, threshold=threshold)
 
 
 def _scaled(plan: Floats) -> Floats:
-    """From 0 to 1; a plan without mass stays as it is."""
+    """The plan scaled to values from 0 to 1; a plan without mass is not changed."""
     low, high = float(plan.min()), float(plan.max())
     return plan if high <= 0.0 else np.asarray((plan - low + 1e-10) / (high - low + 1e-10))
 
 
 def mutual_argmax(pair: Pair, trial: Trial) -> Floats:
-    """The similarity of words that are each other's nearest, and zero elsewhere."""
+    """The similarity of words that are mutual nearest neighbours, and zero elsewhere."""
     cost = pair.cost(trial)
     nearest = (cost == cost.min(axis=0)) & (cost == cost.min(axis=1)[:, None])
     return np.where(nearest, 1.0 - cost, 0.0)
@@ -142,7 +142,7 @@ def ssot(pair: Pair, trial: Trial) -> Floats:
 
 
 def mmd_uot(pair: Pair, trial: Trial) -> Floats:
-    """The paper's objective without a budget, solved exactly."""
+    """The unbudgeted optimum of the paper's objective, solved exactly."""
     return np.asarray(st.solve(pair.problem(trial)).plan)
 
 

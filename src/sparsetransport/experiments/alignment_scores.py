@@ -1,8 +1,8 @@
-"""How good word alignments are: null and total accuracy and F1, and the paired bootstrap between two methods.
+"""Scores of word alignments: null and total accuracy and F1, and the paired bootstrap between two methods.
 
 Words without a link are *null*. The null scores compare the sets of null words of both sentences, the total scores
 the links and null words together. Precision and recall are averaged over sentence pairs, F1 is that of the two means,
-and accuracy is the share of pairs that are right to the last link.
+and accuracy is the share of pairs without any error.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class Scores(NamedTuple):
 
 
 def per_pair(gold: Sequence[Links], found: Sequence[Links], shapes: Sequence[tuple[int, int]]) -> Floats:
-    """Null precision, recall and accuracy, and the same in total: one row a sentence pair.
+    """Null precision, recall and accuracy, and the same in total: one row for each sentence pair.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def precision_recall(rows: Floats) -> tuple[float, float, float, float]:
 
 
 def bootstrap(one: Floats, other: Floats, *, draws: int = 2000, rng: np.random.Generator) -> Floats:
-    """The 95 % intervals of the differences of the four scores: low and high, one column a score.
+    """The 95 % intervals of the differences of the four scores: low and high, one column for each score.
 
     Both methods are scored on the same pairs, which are drawn with replacement.
 

@@ -1,4 +1,4 @@
-"""CIFAR-10 from a folder that the user has: the usual Python batches, or sprites with one image a row of pixels."""
+"""CIFAR-10 from a local folder: the usual Python batches, or sprites with one image in each row of pixels."""
 
 import json
 import pickle
@@ -16,7 +16,7 @@ _HELP = (
     f"unpack it, and name the folder with --data or ${VARIABLE}"
 )
 _BATCHES = {True: [f"data_batch_{k}" for k in range(1, 6)], False: ["test_batch"]}
-# What a pickled batch is made of; nothing else is unpickled.
+# The classes in a pickled batch; nothing else is unpickled.
 _SAFE = {
     ("numpy.core.multiarray", "_reconstruct"),
     ("numpy._core.multiarray", "_reconstruct"),
@@ -46,7 +46,7 @@ def load(data: str | Path | None = None, *, train: bool = True, count: int | Non
     train : bool
         The 50,000 training images or the 10,000 test images.
     count : int, optional
-        So many images, from as few files as have them; all by default.
+        The number of images, read from as few files as possible; all by default.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def load(data: str | Path | None = None, *, train: bool = True, count: int | Non
 
 
 def _batches(folder: Path, names: list[str], count: int | None) -> Cifar:
-    """The Python batches: channels first, a channel after the other."""
+    """Read the Python batches, whose images are stored channel by channel."""
     parts, labels, total = [], [], 0
     for name in names:
         path = folder / name
@@ -90,7 +90,7 @@ def _unpickle(file: IO[bytes], path: Path) -> dict[bytes, Any]:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Arrays, lists and strings only."""
+    """An unpickler for arrays, lists and strings only."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _SAFE:

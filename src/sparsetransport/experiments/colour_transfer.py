@@ -1,4 +1,4 @@
-"""The colours of one photograph given to another, by plans of different sparsity (a figure of the appendix).
+"""Colour transfer between two photographs by plans of different sparsity (a figure of the appendix).
 
 The photographs are the two that come with scikit-learn, reduced to 256 colours each by k-means: the paper's 99.22 % of
 zeros for exact OT and 99.61 % for its own plan are 511 and 256 links between 256 and 256 colours.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COLOURS = 256
 SSOT_REG = 1.0
 KERNEL = st.RBF(1e-2)
-PUBLISHED, CLOSER = 0.1, 100.0  # how closely the plan keeps to the marginals
+PUBLISHED, CLOSER = 0.1, 100.0  # weights of the marginal errors
 EXACT, SSOT, MMD, OURS, OURS_CLOSER = (
     "exact OT",
     "SSOT",
@@ -35,7 +35,7 @@ PAPER = {EXACT: 99.22, SSOT: 97.86, MMD: 96.12, OURS: 99.61, OURS_CLOSER: 99.61}
 
 
 class Outcome(NamedTuple):
-    """What one method made of a photograph."""
+    """The result of one method."""
 
     name: str
     plan: st.Result
@@ -48,7 +48,7 @@ class Outcome(NamedTuple):
 def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Report:
     """Recolour a photograph by every method, and compare with exact OT at the same number of colours.
 
-    With ``full`` the second photograph gets the colours of the first one, too.
+    With ``full`` the transfer is also done in the other direction.
     """
     china, flower = photographs()
     report = Report("colour-transfer", command("colour-transfer", full=full, seed=seed), seed)
@@ -64,9 +64,10 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
         "Zeros are entries of the plan below 1e-9 of the largest. The error is the root mean square difference of a "
         "channel (0 to 255) from the photograph that exact OT recolours, at the same colours.",
         "At the published λ1 = 0.1 and σ² = 0.01 the optimum moves about three quarters of the mass, over few links "
-        "between near colours: a mild transfer, which is no attempt at exact OT. MMD-UOT is the same problem without a "
-        "budget; the paper's accelerated gradient leaves small entries behind, the exact solver does not. At λ1 = 100 "
-        "the marginals are kept, and a budget of one link a colour gives the sparsity of the paper's plan. "
+        "between near colours: a mild transfer, which is no attempt at exact OT. MMD-UOT is the unbudgeted optimum of "
+        "the same objective; the paper's accelerated gradient leaves small entries behind, the exact solver does not. "
+        "At λ1 = 100 the marginals nearly hold, and a budget of one link for each colour gives the sparsity of the "
+        "paper's plan. "
         "One link a colour is nearly as good as all that help, as the second table shows.",
         "A colour of which a plan moves hardly anything makes the move of its nearest neighbour that has one.",
     ]
@@ -98,7 +99,7 @@ def compare(image: Any, reference: Any, colours: int, *, seed: int, progress: Pr
         OURS: lambda: st.solve(published, budget=colours),
         OURS_CLOSER: lambda: st.solve(closer, budget=colours),
     }
-    small = st.Problem.from_matrices(np.eye(4))  # imports and compiles, which is not to be timed
+    small = st.Problem.from_matrices(np.eye(4))  # imports and compiles, which is not timed
     st.solve(small, budget=3)
     baselines.exact_ot(small)
     baselines.ssot(small, SSOT_REG)
@@ -110,7 +111,7 @@ def compare(image: Any, reference: Any, colours: int, *, seed: int, progress: Pr
 
 
 def links_needed(image: Any, reference: Any, sizes: tuple[int, ...], *, seed: int, progress: Progress) -> Table:
-    """How far from exact OT a plan at λ1 = 100 is, by the number of colours and of links a colour."""
+    """The distance of a plan at λ1 = 100 from exact OT, by the number of colours and of links for each colour."""
     columns = ["colours", "not recoloured", "1 link a colour", "1.5 links a colour", "no budget", "its links"]
     table = Table("Error against exact OT by the budget, λ1 = 100", columns, [], dict.fromkeys(columns[1:5], ".1f"))
     for colours in sizes:
@@ -167,7 +168,7 @@ def _claims(report: Report, name: str, outcomes: dict[str, Outcome]) -> None:
 
 
 def _figure(image: Any, reference: Any, outcomes: dict[str, Outcome]) -> "Figure":
-    """Both photographs and what the methods made of the first."""
+    """Both photographs and the results of all methods."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(14.0, 5.6), dpi=100, layout="constrained")

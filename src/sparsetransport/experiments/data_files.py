@@ -1,4 +1,4 @@
-"""Where the experiments look for data that does not come with the package."""
+"""The folder of data that is not part of the package."""
 
 import os
 from pathlib import Path
@@ -7,16 +7,16 @@ VARIABLE = "SPARSETRANSPORT_DATA"
 
 
 class MissingDataError(ValueError):
-    """The data of an experiment is not there; the message says how to get it."""
+    """The data of an experiment is missing; the message says how to get it."""
 
 
 def folder_of(data: str | Path | None, what: str, advice: str) -> Path:
-    """The folder given, or else that of ``$SPARSETRANSPORT_DATA``."""
+    """The given folder, or that of ``$SPARSETRANSPORT_DATA``."""
     place = data if data is not None else os.environ.get(VARIABLE)
     if not place:
         raise MissingDataError(f"this needs {what}: {advice}")
     if not Path(place).is_dir():
-        raise MissingDataError(f"{place} is no folder with {what}: {advice}")
+        raise MissingDataError(f"{place} is not a folder with {what}: {advice}")
     return Path(place)
 
 

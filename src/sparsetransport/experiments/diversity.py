@@ -1,8 +1,8 @@
-"""Which points a few links reach: ours against SSOT and the heaviest links of MMD-UOT (two figures of the appendix).
+"""The points that few links reach: ours, SSOT and the heaviest links of MMD-UOT (two figures of the appendix).
 
-A support is diverse where its links share no ends: a mapping of one to one rather than one to many. SSOT keeps the
-marginals exactly and so must reach every point; how it spreads its links shows in how many of them share an end, and
-its K heaviest are what is left of it at the same size.
+A support is diverse if its links share no ends: one to one rather than one to many. SSOT has hard marginals and so must
+reach every point; its diversity shows in how many of its links share an end, and its K heaviest links are its support
+of the same size.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 
 CIRCLES = Setting("two circles", st.RBF(1.0), 4)
 POINTS = Setting("10 + 10 points", st.IMQ(10.0), 3)
-# other readings of what the paper leaves open
+# other interpretations of what the paper does not specify
 NEAR = Setting("10 + 10 points, nearly overlapping", st.IMQ(10.0), 3)
 MIXED = Setting("10 + 10 points, one square", st.IMQ(10.0), 3)
 SHIFT = 25.0  # between the two sides
@@ -75,7 +75,7 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
         f"were drawn: here both sides are standard normal, and the second is moved by ({SHIFT:g}, {SHIFT:g}), as the "
         "second circles are.",
         "How they are drawn decides the outcome: the ordering is that of two sides far apart. Moved by (2, 2) only, "
-        "all methods reach nearly the same. Where both are uniform in one square, the optimum without a budget often "
+        "all methods reach nearly the same. Where both are uniform in one square, the unbudgeted optimum often "
         "has fewer than K links, and ours then uses no more than those and reaches fewer points.",
         "SSOT keeps the marginals exactly, so that its plan has at least as many links as a side has points; the "
         "paper's figure has only K of them, which the K heaviest links stand for here. On a single draw these often "
@@ -111,7 +111,7 @@ def _circles(count: int, factor: float, noise: float, seed: int) -> Any:
 
 
 def solve_all(setting: Setting, X: Any, Y: Any) -> tuple[st.Problem, dict[str, st.Result]]:
-    """The plans of all methods, and the problem whose objective judges them."""
+    """The plans of all methods, and the problem whose objective they are compared by."""
     problem = st.Problem.from_points(X, Y, kernels=setting.kernel, unbalanced=UNBALANCED, normalize_cost=True)
     ssot = baselines.ssot(problem, SSOT_REG)
     return problem, {
@@ -134,7 +134,7 @@ def unshared(plan: st.Result) -> float:
 
 
 def count_over_draws(setting: Setting, seeds: range) -> dict[str, Any]:
-    """Rows, columns, the share of links of one to one and the number of links, for each draw of the points."""
+    """Rows, columns, the share of one-to-one links and the number of links, for each draw of the points."""
     counts: dict[str, list[tuple[float, ...]]] = {SSOT_TOP: [], MMD: [], OURS: []}
     for seed in seeds:
         _, plans = solve_all(setting, *draw(setting, seed))
@@ -185,14 +185,14 @@ def _claims(report: Report, setting: Setting, counts: dict[str, Any], plans: dic
 
 
 def _figure(panels: list[tuple[Setting, Any, Any, dict[str, st.Result]]]) -> "Figure":
-    """One row a figure of the paper, one column a method."""
+    """One row for each figure of the paper, one column for each method."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13.0, 5.4), dpi=110, layout="constrained")
     grid = figure.subplots(len(panels), 4, height_ratios=[0.75, 1.0])
     for axes, (setting, X, Y, plans) in zip(grid, panels, strict=True):
         closer = np.array([2.3, 0.9] if setting is CIRCLES else [4.5, 1.5])
-        Y = Y - SHIFT + closer  # so far apart, nothing could be seen
+        Y = Y - SHIFT + closer  # at the full distance nothing could be seen
         for ax, (name, plan) in zip(axes, plans.items(), strict=True):
             plot_edges(X, Y, plan, ax=ax, widest=min(3.0, 40.0 / len(plan.mass)))
             ax.set(xticks=[], yticks=[])

@@ -1,6 +1,6 @@
 """Objective and duality gap of the paper's algorithm, SCOT's solver and ours: Table 4 and two tables of the appendix.
 
-Two batches of 100 images of CIFAR-10, at most four entries a column, three kernels and six pairs of weights.
+Two batches of 100 images of CIFAR-10, at most four entries in each column, three kernels and six pairs of weights.
 """
 
 import statistics
@@ -66,14 +66,14 @@ class Row(NamedTuple):
     literal_gap: float
     scot: float
     scot_gap: float
-    scot_end: float  # L-BFGS run until it can do no more
+    scot_end: float  # L-BFGS run to convergence
     scot_end_gap: float
     ours: float
     ours_gap: float  # certified
     literal_seconds: float
-    general_seconds: float  # the package's own method="residual", inner="apgd"
+    general_seconds: float  # method="residual", inner="apgd" of the package
     ours_seconds: float
-    proved_seconds: float  # a plan and the proof that its relative gap is at most GAP_TOL
+    proved_seconds: float  # for a plan with a certified relative gap of at most GAP_TOL
 
     @property
     def setting(self) -> list[Any]:
@@ -92,7 +92,7 @@ class Row(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times faster than the literal run."""
+        """How many times faster ours is than the literal run."""
         return self.literal_seconds / self.ours_seconds
 
 
@@ -113,14 +113,14 @@ def run(
     data : path, optional
         A folder with CIFAR-10; ``$SPARSETRANSPORT_DATA`` by default.
     full : bool
-        Makes no difference: the default is the paper's size.
+        Has no effect: the default is the paper's size.
     seed : int
-        Of the paper's algorithm, which draws at random; 0 is what was published.
+        The seed of the paper's algorithm, which is random; 0 is the published one.
     progress : Progress, optional
     stand_in : bool
-        Synthetic images instead, which need no data; the paper's numbers are then left out.
+        Use synthetic images, which need no data; the paper's numbers are then left out.
     size, max_iter : int
-        Images a batch, and iterations a step of the paper's algorithm; smaller for a quick try.
+        Images in a batch, and iterations in a step of the paper's algorithm; smaller for a quick test.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def _measure(
     k, budget = images.PER_COLUMN, PerColumn(images.PER_COLUMN)
     literal_seconds, literal = timed(lambda: algorithm_2(problem, k, seed=seed, max_iter=max_iter), repeats=1)
     general_seconds, _ = timed(lambda: _general(problem, seed, max_iter), repeats=1)
-    # Proposition 3.5 as it stands, where a result's own bound is never below what no potentials prove.
+    # Proposition 3.5 as stated; the bound of a result is never below that of zero potentials.
     row_sum, col_sum = problem.marginals(literal.rows, literal.cols, literal.mass)
     bound, _, _ = bound_at(problem, budget.limits(problem.shape), problem.a - row_sum, problem.b - col_sum)
     published = scot_dual(problem, k)
@@ -173,7 +173,7 @@ def _measure(
 
 
 def _general(problem: Problem, seed: int, max_iter: int) -> Result:
-    """Algorithm 2 as the package has it, with all iterations in every step: tighter steps, a product with H in each."""
+    """Algorithm 2 of the package, with all iterations in every step: larger steps, and a product with H in each."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return solve(
@@ -189,7 +189,7 @@ def _general(problem: Problem, seed: int, max_iter: int) -> Result:
 
 
 def timed(call: Callable[[], _T], repeats: int = 7) -> tuple[float, _T]:
-    """The median of the seconds of several calls, and what the last one gave."""
+    """The median time of several calls in seconds, and the result of the last one."""
     seconds = []
     for _ in range(repeats):
         begin = time.perf_counter()
@@ -212,10 +212,10 @@ def _report(rows: list[Row], size: int, seed: int, stand_in: bool, seconds: floa
         "which is done here, so that its rows for λ2 = 0.1 differ from the paper's. To the end: the same without that "
         "tolerance. Ours: the default, certified by maximising the dual.",
         "Bandwidth: half the median of the unsquared distances, as the published code has it.",
-        "Times are wall-clock, one process, compiled beforehand: one literal run, the median of seven of ours. "
+        "Times are wall-clock, one process, precompiled: one literal run, the median of seven of ours. "
         "Literal: an iteration costs O(rows² + columns² + entries), as in the paper. General: the package's "
         "method='residual', inner='apgd', whose iteration multiplies by the Hessian of the support. "
-        f"With proof: solve(..., gap_tol={GAP_TOL:g}), a plan and the proof of its gap.",
+        f"With proof: solve(..., gap_tol={GAP_TOL:g}), a plan and its certified gap.",
     ]
     return report
 
@@ -297,7 +297,7 @@ def _claim(report: Report, rows: list[Row], real: bool) -> None:
 
 
 def draw(rows: list[Row], real: bool) -> "Figure":
-    """The gaps of all solvers, one panel a kernel."""
+    """The gaps of all solvers, one panel for each kernel."""
     from ..plotting import require_matplotlib
 
     require_matplotlib()

@@ -11,11 +11,11 @@ from .._checks import Floats
 from .data_files import VARIABLE, MissingDataError, find_file, folder_of
 
 REAL = "real_process_flexibility.csv"
-SCENARIOS = 20  # the first half to choose by, the second half to judge by
+SCENARIOS = 20  # the first half for training, the second half held out
 
 
 class Market(NamedTuple):
-    """Profits, capacities, and demand scenarios to choose by and to judge by; points where there are some."""
+    """Profits, capacities, and training and test scenarios of demand; points if there are any."""
 
     profit: Floats  # (m, n)
     supply: Floats  # (m,)
@@ -24,14 +24,14 @@ class Market(NamedTuple):
     points: tuple[Floats, Floats] | None
 
     def as_published(self) -> "Market":
-        """Chosen and judged by the same scenarios, those of the test."""
+        """The same market with the test scenarios for training too, as published."""
         return self._replace(train=self.test)
 
 
 def synthetic(seed: int, *, size: int = 100, normalised: bool = True) -> Market:
     """Plants on one side of a square and products on the other, profits their distances.
 
-    As published, points are normalised to unit length, which makes all plants one point; before that, they were not.
+    As published, points are normalised to unit length, which makes all plants the same point.
     """
     rng = np.random.default_rng(seed)
     place = (np.arange(size) + 0.5) / size

@@ -1,15 +1,15 @@
-r"""Points that flow to a target along the gradient of the transport's value (a figure of the appendix).
+r"""Points that flow to a target along the gradient of the transport objective (a figure of the appendix).
 
 At every step the value :math:`U(X) = \min_\gamma \langle C(X), \gamma\rangle + \lambda_1 \|\gamma 1 - a\|^2_{G(X)} +
-\lambda_1 \|\gamma^\top 1 - b\|^2_G` without a budget is solved exactly, from the support of the step before. By the
+\lambda_1 \|\gamma^\top 1 - b\|^2_G` is solved exactly, without a budget, from the support of the previous step. By the
 envelope theorem its gradient needs no derivative of the plan; it is taken through the costs, with the Gram matrix held
 fixed:
 
 .. math:: \partial U / \partial x_i = 2 \sum_j \gamma_{ij} (x_i - y_j) / c,
 
-where c is the largest cost, by which all are divided. The term of the Gram matrix is left out: the kernel changes over
-a hundredth of the picture's width, less than the steps of that term would be, and the points would jump about. The
-gradient is PyTorch's, through `sparsetransport.nn.sparse_transport`.
+where c is the largest cost, by which all are divided. The term of the Gram matrix is left out: the kernel varies over a
+hundredth of the image's width, less than the steps of that term would be, and the points would oscillate. The gradient
+is PyTorch's, through `sparsetransport.nn.sparse_transport`.
 """
 
 import io
@@ -35,7 +35,7 @@ _PIXELS = 100  # along a side of the densities drawn here
 
 
 class Setting(NamedTuple):
-    """A way to the plan."""
+    """A method and its parameters."""
 
     name: str
     sigma2: float
@@ -46,29 +46,28 @@ SETTINGS = (Setting(MMD, 1e-3, 1e-2), Setting(OURS, 1e-4, 0.1), Setting(OURS_CLO
 
 
 class Flow(NamedTuple):
-    """The points along the way."""
+    """The points of a flow."""
 
     setting: Setting
     steps: list[int]
-    points: list[Any]  # after so many steps
+    points: list[Any]  # after each of ``steps``
     links: int  # of the last plan
     left: int  # points without mass in the last plan
     seconds: float
 
 
 def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Report:
-    """Let the points flow with MMD-UOT and with ours, and measure how close to the target they end.
+    """Run the flow with MMD-UOT and with ours, and measure the distance to the target at the end.
 
-    Two pictures ``density_a.png`` and ``density_b.png`` in the ``data`` folder (dark is mass) take the place of the
-    densities drawn here. ``full`` is the paper's size, 1,000 points and 2,450 steps, and takes
-    three quarters of an hour.
+    Two images ``density_a.png`` and ``density_b.png`` in the ``data`` folder (dark is mass) replace the densities drawn
+    here. ``full`` is the paper's size, 1,000 points and 2,450 steps, and takes three quarters of an hour.
     """
     count, steps = (1000, 2450) if full else (250, 300)
     report = Report("gradient-flow", command("gradient-flow", full=full, seed=seed), seed)
     rng = np.random.default_rng(seed)
     source, target, origin = densities(data)
     X, Y = sample(source, count, rng), sample(target, count, rng)
-    st.solve(np.eye(4), budget=3)  # compiles, which is not to be timed
+    st.solve(np.eye(4), budget=3)  # compiles, which is not timed
     flows = []
     for setting in SETTINGS:
         flows.append(flow(X, Y, setting, steps, progress=progress))
@@ -87,13 +86,13 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
         "Gradients go through the costs; the plan (envelope theorem) and the Gram matrices are held fixed.",
         "Without a budget, ours and MMD-UOT minimise the same objective, and both are solved exactly here: what "
         "differs is the published σ² and λ1. Where λ1 is small, moving a point can cost more than leaving it out; such "
-        "points get no mass, hence no gradient, and stay. λ1 = 1 makes leaving out dearer.",
+        "points get no mass, hence no gradient, and stay. λ1 = 1 makes leaving them out more expensive.",
     ]
     return report
 
 
 def densities(data: Path | None) -> tuple[Any, Any, str]:
-    """Two pictures of mass, upside down as arrays of rows are, and where they come from."""
+    """Two densities, as arrays with the bottom row first, and their origin."""
     names = ("density_a.png", "density_b.png")
     for folder in [] if data is None else [data, data / "gradflow"]:
         paths = [folder / name for name in names]
@@ -104,7 +103,7 @@ def densities(data: Path | None) -> tuple[Any, Any, str]:
 
 
 def read_density(path: Path) -> Any:
-    """The mass of a picture: dark is much, and the bottom row comes first."""
+    """The density of an image: dark is mass, and the bottom row comes first."""
     from matplotlib.image import imread
 
     picture = np.asarray(imread(path), float)
@@ -112,7 +111,7 @@ def read_density(path: Path) -> Any:
         picture = picture[:, :, : 3 if picture.shape[2] >= 3 else 1].mean(axis=2)
     mass = np.clip(1.0 - picture / max(1.0, picture.max()), 0.0, None)[::-1]
     if mass.sum() <= 0.0:
-        raise ValueError(f"{path.name} must have dark pixels, got a white picture")
+        raise ValueError(f"{path.name} must have dark pixels, got a white image")
     return mass
 
 
@@ -124,13 +123,13 @@ def _ellipse(x: Any, y: Any) -> Any:
 
 
 def _crescent(x: Any, y: Any) -> Any:
-    """A crescent on the right, with a disc of its own in its mouth."""
+    """A crescent on the right, with a disc in its opening."""
     moon = ((x - 0.66) ** 2 + (y - 0.42) ** 2 <= 0.3**2) & ((x - 0.58) ** 2 + (y - 0.5) ** 2 > 0.22**2)
     return (moon | ((x - 0.58) ** 2 + (y - 0.52) ** 2 <= 0.07**2)).astype(float)
 
 
 def sample(density: Any, count: int, rng: np.random.Generator) -> Any:
-    """Points of the unit square, drawn from a picture's mass."""
+    """Points of the unit square, drawn from a density."""
     height, width = density.shape
     pixel = rng.choice(density.size, count, p=density.ravel() / density.sum())
     centre = np.stack([(pixel % width + 0.5) / width, (pixel // width + 0.5) / height], axis=1)
@@ -138,12 +137,12 @@ def sample(density: Any, count: int, rng: np.random.Generator) -> Any:
 
 
 def flow(X: Any, Y: Any, setting: Setting, steps: int, *, progress: Progress) -> Flow:
-    """Follow the gradient for so many steps, each solved from the plan of the one before."""
+    """Follow the gradient for so many steps, each solved from the plan of the previous one."""
     import torch
 
     from .. import nn
 
-    keep = sorted({round(steps * (k / FRAMES) ** 2) for k in range(FRAMES + 1)})  # it is fast at first
+    keep = sorted({round(steps * (k / FRAMES) ** 2) for k in range(FRAMES + 1)})  # the flow is fast at first
     kernel = st.IMQ(setting.sigma2)
     points, target = torch.tensor(X, dtype=torch.float64), torch.tensor(Y, dtype=torch.float64)
     gram = nn.gram_matrix(kernel, target)
@@ -176,7 +175,7 @@ def sinkhorn_divergence(x: Any, y: Any) -> float:
     values = [
         float(ot.sinkhorn2([], [], each, REG, method="sinkhorn_log", numIterMax=2000, warn=False)) for each in cost
     ]
-    return max(values[0] - 0.5 * values[1] - 0.5 * values[2], 0.0)  # negative by rounding alone
+    return max(values[0] - 0.5 * values[1] - 0.5 * values[2], 0.0)  # negative only by rounding
 
 
 def _exact_cost(x: Any, y: Any) -> float:
@@ -199,7 +198,7 @@ def _table(X: Any, Y: Any, flows: list[Flow]) -> Table:
 
 
 def _draw(ax: Any, Y: Any, each: Flow, frame: int, limits: Any) -> None:
-    """The points after so many steps over the target; shades tell where they started."""
+    """Draw the points of a frame over the target; shades show where they started."""
     start, points = each.points[0], each.points[frame]
     size = float(np.clip(2500.0 / len(points), 3.0, 14.0))
     ax.scatter(*Y.T, s=2.0 * size, marker="o", facecolors="none", edgecolors="0.75", linewidths=0.6)
@@ -208,13 +207,13 @@ def _draw(ax: Any, Y: Any, each: Flow, frame: int, limits: Any) -> None:
 
 
 def _limits(Y: Any, flows: list[Flow]) -> Any:
-    """What shows the start and the target."""
+    """Limits of the axes that show the start and the target."""
     seen = np.concatenate([Y, flows[0].points[0]])
     return np.stack([seen.min(axis=0) - 0.05, seen.max(axis=0) + 0.05], axis=1)
 
 
 def _stills(Y: Any, flows: list[Flow]) -> "Figure":
-    """Start, on the way and end, one row a method."""
+    """The start, steps between and the end, one row for each method."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12.0, 8.0), dpi=80, layout="constrained")

@@ -33,7 +33,7 @@ def read(data: Path | None, *, size: int = 100) -> Batches:
 
 
 def stand_in(size: int = 100, seed: int = 0) -> Batches:
-    """Smooth random colour images, with a few low frequencies a channel, for a try without the data."""
+    """Smooth random colour images, with a few low frequencies in each channel, for tests without the data."""
     rng = np.random.default_rng(seed)
     grid = np.linspace(0.0, 1.0, 32)
     waves = np.stack([np.cos(np.pi * k * grid) / (1.0 + k) for k in range(8)])
@@ -51,8 +51,8 @@ def _split(images: NDArray[np.uint8], size: int) -> Batches:
 def published_gram(points: Floats, kernel: str) -> Floats:
     """The Gram matrix of the published code.
 
-    Its bandwidth σ² is half the median of the *unsquared* distances, zeros on the diagonal included: not the median
-    heuristic, whose unit is that of a squared distance, but what the tables of the paper were made with.
+    Its bandwidth σ² is half the median of the *unsquared* distances, zeros on the diagonal included. This is not the
+    median heuristic, whose unit is that of a squared distance, but the tables of the paper were made with it.
     """
     square = cost_matrix(points, points, "sqeuclidean")
     sigma2 = 0.5 * float(np.median(np.sqrt(square)))

@@ -1,12 +1,12 @@
-"""Four ResNet-18s that tell rotated images from others, under eight routers (Table 3).
+"""A mixture of four ResNet-18s that detects rotated images, with eight routers (Table 3).
 
-A training of the paper's size takes minutes on a GPU and can be done in pieces, one setting at a time and several at
-once:
+A training of the paper's size takes minutes on a GPU and can be done in parts, one setting at a time or several in
+parallel:
 
     python -m sparsetransport.experiments.moe_cifar ours-0.1 --data DIR --minutes 5
 
-What is finished stays in ``$SPARSETRANSPORT_CHECKPOINTS`` (``checkpoints`` by default), and ``sparsetransport reproduce
-moe-cifar --full`` trains what is missing there and makes the tables.
+Finished trainings stay in ``$SPARSETRANSPORT_CHECKPOINTS`` (``checkpoints`` by default), and
+``sparsetransport reproduce moe-cifar --full`` runs the missing ones and makes the tables.
 """
 
 import argparse
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 NAME = "moe-cifar"
 VARIABLE = "SPARSETRANSPORT_CHECKPOINTS"
-ACCURACY, RATIO = 0.956, 1.2  # what some setting of ours is to reach
+ACCURACY, RATIO = 0.956, 1.2  # the goal for some setting of ours
 SMALL_IMAGES = 500
 
 
 class Paper(NamedTuple):
-    """A row of the paper: accuracy in per cent, and how many test images each expert got."""
+    """A row of the paper: accuracy in per cent, and the number of test images of each expert."""
 
     accuracy: float
     load: tuple[int, ...]
@@ -48,10 +48,10 @@ PAPER_SECONDS = {"Top-1 default": 58.75, "SCOT 10": 59.92, "ours 0.1": 617.90}
 
 
 def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Report:
-    """Train what is not trained yet, and make the tables from what is.
+    """Run the trainings that are missing, and make the tables.
 
-    ``full`` is the paper's size and wants a GPU. The default is a small one for a try: few images, narrow networks, two
-    epochs, whose accuracies mean nothing.
+    ``full`` is the paper's size and needs a GPU. The default is a small test with few images, narrow networks and two
+    epochs, whose accuracies are meaningless.
     """
     from .moe_training import SETTINGS, train
 
@@ -94,13 +94,13 @@ def size_of(full: bool, masked: bool = True) -> "Size":
 
 
 def place_of(full: bool, masked: bool = True) -> Path:
-    """Where the records and checkpoints of a size are."""
+    """The folder of the records and checkpoints of a size."""
     name = ("full" if full else "small") + ("-masked" if masked else "")
     return Path(os.environ.get(VARIABLE, "checkpoints")) / NAME / name
 
 
 def read(data: Path | None, size: "Size", full: bool) -> tuple[Any, Any]:
-    """The two splits, prepared on the GPU or, if small, on whatever there is."""
+    """The two splits, prepared on the GPU or, if small, on any device."""
     import torch
 
     from .moe_images import prepare
@@ -114,7 +114,7 @@ def read(data: Path | None, size: "Size", full: bool) -> tuple[Any, Any]:
 
 
 def finished(place: Path, size: "Size") -> list["Record"]:
-    """The records of finished trainings of a size, of whatever seed."""
+    """The records of the finished trainings of a size, of all seeds."""
     from .moe_training import Record
 
     records = [Record.read(path) for path in sorted(place.glob("*.json"))]
@@ -139,7 +139,7 @@ class Row(NamedTuple):
 
 
 def summarise(name: str, records: list["Record"]) -> Row:
-    """The seeds of one setting together."""
+    """The results of one setting over its seeds."""
     records = sorted(records, key=lambda record: record.seed)
     last = [record.tests[-1] for record in records]
     best = [max(record.tests, key=lambda test: float(test["accuracy"])) for record in records]
@@ -169,7 +169,7 @@ def ratio_of(load: list[int]) -> float:
 
 
 def add_tables(report: Report, records: list["Record"], full: bool) -> None:
-    """Accuracy, load and time; the ways of inference; every training; and what was to be shown."""
+    """Add the tables of accuracy, load and time, of the modes of inference and of every training, and the claims."""
     ways = Table(
         "Ways of inference, after the last epoch",
         ["router", "inference", "accuracy", "fullest / emptiest"],
@@ -199,7 +199,7 @@ def _has(records: list["Record"], name: str) -> bool:
 
 
 def _accuracies(title: str, rows: list[Row], full: bool) -> Table:
-    """One router a row, beside the paper's."""
+    """One row for each router, beside the paper's."""
     columns = ["router", "paper: accuracy", "best epoch", "last epoch", "± over seeds", "seeds", "paper: loads"]
     columns += ["loads", "fullest / emptiest", "paper: s an epoch", "s an epoch"]
     two = [*columns[1:5], columns[8]]
@@ -215,7 +215,7 @@ def _accuracies(title: str, rows: list[Row], full: bool) -> Table:
 
 
 def _trainings(records: list["Record"]) -> Table:
-    """One training a row: all that a summary over seeds is made from."""
+    """One row for each training."""
     columns = ["router", "own images", "seed", "best epoch", "fullest / emptiest there", "last epoch"]
     columns += ["fullest / emptiest", "s an epoch"]
     formats = dict.fromkeys(columns[3:7], ".2f") | {columns[7]: ".1f"}
@@ -229,7 +229,7 @@ def _trainings(records: list["Record"]) -> Table:
 
 
 def _claim(report: Report, ours: list[Row]) -> None:
-    """That some setting of ours is accurate and balanced at once."""
+    """Claim that some setting of ours is both accurate and balanced."""
     goal = f"{100 * ACCURACY:.1f} % with loads within a factor of {RATIO:g}"
     best = [(row.name, statistics.mean(row.best), row.best_ratio) for row in ours]
     last = [(row.name, statistics.mean(row.last), row.ratio) for row in ours]
@@ -241,17 +241,17 @@ def _claim(report: Report, ours: list[Row]) -> None:
 
 
 def main() -> None:
-    """Train one setting, or a piece of it."""
+    """Train one setting, or a part of it."""
     from .moe_training import MORE, SETTINGS, train
 
     settings = SETTINGS | MORE
-    parser = argparse.ArgumentParser(description="Train one setting of moe-cifar, or a piece of it.")
+    parser = argparse.ArgumentParser(description="Train one setting of moe-cifar, or a part of it.")
     parser.add_argument("setting", choices=list(settings))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--minutes", type=float, help="start no epoch after so many")
-    parser.add_argument("--own", action="store_true", help="every expert sees its own images alone")
-    parser.add_argument("--small", action="store_true", help="few images and narrow networks, for a try")
+    parser.add_argument("--minutes", type=float, help="start no epoch after so many minutes")
+    parser.add_argument("--own", action="store_true", help="every expert processes only its own images")
+    parser.add_argument("--small", action="store_true", help="few images and narrow networks, for a test")
     given = parser.parse_args()
     full = not given.small
     size, place = size_of(full, not given.own), place_of(full, not given.own)

@@ -1,4 +1,4 @@
-"""The images of the experiment with experts: CIFAR-10 against CIFAR-10 rotated by 30°, prepared on the device."""
+"""The images of the mixture-of-experts experiment: CIFAR-10, and CIFAR-10 rotated by 30°."""
 
 import functools
 import math
@@ -28,7 +28,7 @@ class Images(NamedTuple):
 
 
 def prepare(images: Any, device: torch.device) -> Images:
-    """All images as they are, then all of them rotated; both cropped to the centre and resized to 32 pixels.
+    """All images, then all of them rotated; both cropped to the centre and resized to 32 pixels.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def prepare(images: Any, device: torch.device) -> Images:
 
 
 def rotate(pixels: Tensor, angle: float) -> Tensor:
-    """Rotate counter-clockwise about the centre, to the nearest pixel; black where nothing was."""
+    """Rotate counter-clockwise about the centre, to the nearest pixel; black outside of the image."""
     turn = math.radians(angle)
     matrix = [[math.cos(turn), -math.sin(turn), 0.0], [math.sin(turn), math.cos(turn), 0.0]]
     theta = torch.tensor(matrix, device=pixels.device).expand(len(pixels), 2, 3)
@@ -56,7 +56,7 @@ def rotate(pixels: Tensor, angle: float) -> Tensor:
 
 
 def crop_and_resize(pixels: Tensor) -> Tensor:
-    """The centre, which hides the black corners, at the full size again: as Pillow does it, across and then down."""
+    """Crop to the centre, which removes the black corners, and resize to the full size, as Pillow does."""
     size = pixels.shape[-1]
     first = (size - CROP) // 2
     pixels = pixels[..., first : first + CROP, first : first + CROP]
@@ -81,14 +81,14 @@ def blur(pixels: Tensor, sigma: Tensor) -> Tensor:
 
 
 def normalise(pixels: Tensor) -> Tensor:
-    """Bytes as numbers around zero."""
+    """Pixels as numbers around zero."""
     mean, deviation = _moments(pixels.device)
     return (pixels / 255.0 - mean) / deviation
 
 
 @functools.cache
 def _moments(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Kept on the device: sending them with every batch would wait for it."""
+    """Mean and deviation of the channels, kept on the device: sending them with every batch would wait for it."""
     mean, deviation = torch.tensor([MEAN, DEVIATION], device=device).reshape(2, 1, 3, 1, 1)
     return mean, deviation
 

@@ -1,4 +1,4 @@
-"""A mixture of three small experts on points in the plane, under eight routers (the t-SNE figure)."""
+"""A mixture of three small experts on points in the plane, with eight routers (the t-SNE figure)."""
 
 import copy
 import time
@@ -50,7 +50,7 @@ def draw_data(rng: np.random.Generator, count: int = 220) -> Data:
 
 
 def methods() -> dict[str, list[Callable[[], Any]]]:
-    """The routers by name: first with the weights that the published logs are of, then the rest of its grid."""
+    """The routers by name: first with the weights of the published logs, then with the rest of the grid."""
     from .. import nn
 
     def make(kind: Any, **options: Any) -> Callable[[], Any]:
@@ -71,10 +71,10 @@ def methods() -> dict[str, list[Callable[[], Any]]]:
 
 
 class Answer(NamedTuple):
-    """What a mixture makes of a split."""
+    """The output of a mixture for a split."""
 
     output: Any
-    load: Any  # how many points each expert took
+    load: Any  # the number of points of each expert
     balance: Any  # the load-balancing loss of the first choices
 
 
@@ -96,7 +96,7 @@ def make_layer(router: Any) -> Any:
 
 
 def ask(layer: Any, points: Any) -> Answer:
-    """Route a whole split at once; what an expert has no room for is dropped, second choices first."""
+    """Route a whole split at once; points beyond the capacity of an expert are dropped, second choices first."""
     import torch
 
     n, factor = len(points), CAPACITY_TRAIN if layer.training else CAPACITY_TEST
@@ -113,7 +113,7 @@ def ask(layer: Any, points: Any) -> Answer:
 
 
 def within(experts: Any, capacity: int) -> Any:
-    """Which choices find room: all first choices queue up before the second ones, in the order of the points."""
+    """Which choices are within the capacity: all first choices before the second ones, in the order of the points."""
     import torch
 
     chosen = torch.nn.functional.one_hot(experts, EXPERTS)  # of shape (n, k, experts)
@@ -127,7 +127,7 @@ def within(experts: Any, capacity: int) -> Any:
 
 
 def train(router: Any, data: Data, seed: int, epochs: int = EPOCHS) -> Any:
-    """A mixture as it was after the epoch that did best on the validation split; ready for testing."""
+    """The mixture after the epoch with the best validation accuracy, in evaluation mode."""
     import torch
 
     torch.manual_seed(seed)
@@ -153,7 +153,7 @@ def train(router: Any, data: Data, seed: int, epochs: int = EPOCHS) -> Any:
 
 
 def score(layer: Any, split: tuple[Any, Any]) -> tuple[float, list[int]]:
-    """The accuracy in per cent, and how many points each expert took."""
+    """The accuracy in per cent, and the number of points of each expert."""
     import torch
 
     layer.eval()
@@ -165,7 +165,7 @@ def score(layer: Any, split: tuple[Any, Any]) -> tuple[float, list[int]]:
 def run(
     *, data: Path | None, full: bool, seed: int, progress: Progress, seeds: int = SEEDS, epochs: int = EPOCHS
 ) -> Report:
-    """All methods on as many draws of the data; ``full`` chooses each method's weights on the validation split."""
+    """Run all methods on several draws of the data; ``full`` tunes their weights on the validation split."""
     import torch
 
     report = Report(NAME, command(NAME, full=full, seed=seed), seed)
@@ -175,7 +175,7 @@ def run(
     layers: dict[str, Any] = {}
     draws = [draw_data(np.random.default_rng(seed + k)) for k in range(seeds)]
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the matrices are too small to share
+    torch.set_num_threads(1)  # the matrices are too small for more threads
     try:
         for name, choices in methods().items():
             begin = time.perf_counter()
@@ -238,7 +238,7 @@ def _table(
 
 
 def picture(layers: dict[str, Any], data: Data) -> "Figure":
-    """t-SNE of what the hidden layer of each expert makes of the test points, one panel a router."""
+    """t-SNE of the hidden layer of each expert on the test points, one panel for each router."""
     import torch
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""Training a mixture of ResNet-18s that tells rotated images from others; done in pieces, if need be."""
+"""Training of a mixture of ResNet-18s that detects rotated images, in parts if necessary."""
 
 import json
 import math
@@ -21,12 +21,12 @@ from .resnet import ResNet18
 
 EXPERTS = 4
 BATCH, TEST_BATCH = 128, 100
-BALANCE = 0.01  # of the load-balancing loss in the whole
+BALANCE = 0.01  # the weight of the load-balancing loss
 MOMENTUM, DECAY = 0.9, 5e-4
 
 
 class Setting(NamedTuple):
-    """A router, and how much the load-balancing loss counts."""
+    """A router, and the weight of the load-balancing loss."""
 
     name: str
     router: Callable[[], nn.Router]
@@ -34,7 +34,7 @@ class Setting(NamedTuple):
 
     @property
     def slug(self) -> str:
-        """The name as part of a file's."""
+        """The name as part of a file name."""
         return re.sub(r"[^a-z0-9.]+", "-", self.name.lower())
 
 
@@ -69,7 +69,7 @@ SETTINGS = {
     ]
 }
 # Not in the paper's table: as far from balance as the published plans, whose solver is stopped after five steps; and
-# two experts an image.
+# two experts for each image.
 MORE = {
     setting.slug: setting
     for setting in [_ours(0.01), _ours(0.03), _ours(0.05), _top(2, "balanced", BALANCED), _ours(0.1, k=2)]
@@ -77,47 +77,47 @@ MORE = {
 
 
 class Size(NamedTuple):
-    """How large a training is."""
+    """The size of a training."""
 
     epochs: int = 10
     width: int = 64
     images: int | None = None  # of each split; None for all
     rate: float = 0.01  # of the experts
     gate_rate: float = 1e-4
-    masked: bool = False  # all experts see all images, those of others black, which counts in their batch statistics
+    masked: bool = False  # experts process all images, others' set to zero, which affects batch statistics
 
 
 @dataclass
 class Record:
-    """What a training has come to."""
+    """The record of a training."""
 
     setting: str
     seed: int
     device: str
     size: dict[str, Any]
-    losses: list[float] = field(default_factory=list)  # one an epoch
+    losses: list[float] = field(default_factory=list)  # one for each epoch
     seconds: list[float] = field(default_factory=list)
     loads: list[list[int]] = field(default_factory=list)  # in training
     tests: list[dict[str, Any]] = field(default_factory=list)  # accuracy and load, after every epoch
     inference: dict[str, dict[str, Any]] = field(default_factory=dict)  # the same in every mode, after the last
-    alone: bool = False  # was nothing else running on the device?
+    alone: bool = False  # True if nothing else was running on the device
 
     @classmethod
     def read(cls, path: Path) -> "Record":
-        """From a file."""
+        """Read a record from a file."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
     def write(self, path: Path) -> None:
-        """Whole or not at all."""
+        """Write the record completely or not at all."""
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as unfinished:
             unfinished.write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
 
 class Gate(torch.nn.Module):
-    """One convolution of 4 by 4 pixels, summed over the image; it starts at zero, and is noisy in training.
+    """One convolution of 4 by 4 pixels, summed over the image, initially zero, with noise in training.
 
-    The noise, uniform in [0, 1), is part of the logits: the weights of the experts' outputs have it too.
+    The noise, uniform in [0, 1), is part of the logits, so it affects the weights of the experts' outputs too.
     """
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class Gate(torch.nn.Module):
 
 
 class Training:
-    """A mixture on its way: one epoch at a time, kept in a file after each."""
+    """A training, one epoch at a time, saved to a file after each."""
 
     def __init__(self, setting: Setting, seed: int, size: Size, device: torch.device) -> None:
         self.setting, self.size, self.device = setting, size, device
@@ -156,11 +156,11 @@ class Training:
 
     @property
     def epochs_done(self) -> int:
-        """Whole epochs behind us."""
+        """The number of finished epochs."""
         return len(self.record.losses)
 
     def epoch(self, train: Images, progress: Progress, *, steps: int | None = None) -> None:
-        """Every image once, in an order of the epoch's own; or so many steps, which leave no record."""
+        """Train on every image once, in an order drawn for the epoch; or for so many steps, without a record."""
         order_rng = torch.Generator().manual_seed(1000 * self.record.seed + self.epochs_done)
         order = torch.randperm(len(train), generator=order_rng).to(self.device)
         parts = torch.split(order, BATCH)[:steps]
@@ -191,7 +191,7 @@ class Training:
             torch.cuda.synchronize()
 
     def _rate(self) -> float:
-        """The experts' in this epoch: a cosine towards zero. The gate's stays as it is."""
+        """The learning rate of the experts in this epoch, a cosine towards zero; that of the gate is constant."""
         return 0.5 * self.size.rate * (1.0 + math.cos(math.pi * self.epochs_done / self.size.epochs))
 
     def _loss(self, images: Tensor, rotated: Tensor) -> tuple[Tensor, nn.Routing]:
@@ -209,7 +209,7 @@ class Training:
         return self.model.combine(images, routing), routing
 
     def _masked(self, images: Tensor, routing: nn.Routing) -> Tensor:
-        """The published way, which takes as many times longer as there are experts."""
+        """The published dispatch, which takes as many times longer as there are experts."""
         chosen = functional.one_hot(routing.experts, EXPERTS).to(images.dtype)
         answers = [
             expert(images * own[:, None, None, None])
@@ -218,7 +218,7 @@ class Training:
         return (torch.stack(answers, 1) * (chosen * routing.weights[..., None]).sum(1)[..., None]).sum(1)
 
     def test(self, images: Images) -> None:
-        """Accuracy and load, by transport as in the paper; after the last epoch in the router's other modes too."""
+        """Record accuracy and load, by transport as in the paper; after the last epoch in the other modes too."""
         router, last = self.model.router, self.epochs_done == self.size.epochs
         modes = ["topk"]
         if isinstance(router, nn.router.TransportRouter):
@@ -244,7 +244,7 @@ class Training:
         return {"accuracy": int(right) / len(images), "load": load.tolist()}
 
     def save(self, path: Path) -> None:
-        """All that is needed to go on."""
+        """Save the state of the training."""
         path.parent.mkdir(parents=True, exist_ok=True)
         state = {
             "model": self.model.state_dict(),
@@ -257,7 +257,7 @@ class Training:
             torch.save(state, unfinished)
 
     def load(self, path: Path) -> None:
-        """Go on from a file."""
+        """Load the state of a training."""
         state = torch.load(path, map_location="cpu", weights_only=True)
         self.model.load_state_dict(state["model"])
         self.optimiser.load_state_dict(state["optimiser"])
@@ -268,7 +268,7 @@ class Training:
 
 
 def normalise_gradients(model: nn.SparseMoE) -> None:
-    """Divide every expert's gradient by the sum of its parameters' norms: few tokens teach as much as many."""
+    """Divide every expert's gradient by the sum of its norms, so that few tokens have as much effect as many."""
     for expert in model.experts:
         gradients = [parameter.grad for parameter in expert.parameters() if parameter.grad is not None]
         if gradients:
@@ -287,7 +287,7 @@ def train(
     minutes: float | None = None,
     alone: bool = False,
 ) -> Record:
-    """Train to the end, or until the time is up, from where the last piece stopped; what is finished is not redone."""
+    """Train to the end, or until the time is up, from the last checkpoint; a finished training is not repeated."""
     stem = f"{setting.slug}-{seed}"
     record_path, checkpoint = folder / f"{stem}.json", folder / f"{stem}.pt"
     if record_path.is_file():

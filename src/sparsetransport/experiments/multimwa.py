@@ -1,4 +1,4 @@
-"""Sentence pairs with aligned words, from a folder that the user has: MultiMWA-Wiki."""
+"""MultiMWA-Wiki, sentence pairs with aligned words, from a local folder."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -57,6 +57,6 @@ def _example(path: Path, number: int, line: str) -> Example:
     for link in cells[_SURE].split():
         i, _, j = link.partition("-")
         if not (i.isdigit() and j.isdigit() and int(i) < len(first) and int(j) < len(second)):
-            raise ValueError(f"{path}, line {number}: {link!r} is no link between {len(first)} and {len(second)} words")
+            raise ValueError(f"{path}, line {number}: {link!r} is not a link of {len(first)} and {len(second)} words")
         links.add((int(i), int(j)))
     return Example(first, second, frozenset(links))

@@ -1,4 +1,4 @@
-"""Which links to build for demand nobody knows yet: Table 1 of the paper and two tables of its appendix.
+"""Network design for uncertain demand: Table 1 of the paper and two tables of its appendix.
 
 The paper gives each of ten scenarios a tenth of the links. One support for all of them earns four to six times as much.
 """
@@ -40,7 +40,7 @@ PAPER: dict[str, list[tuple[float, float]]] = {  # mean and standard deviation a
     "Algorithm 1, ε = 0.001": [(0.167, 0.017), (0.238, 0.021), (0.286, 0.017)],
     "Algorithm 1, ε = 0.0001": [(0.147, 0.018), (0.240, 0.015), (0.274, 0.008)],
 }
-PAPER_RUNS = 5  # that its means and deviations are of
+PAPER_RUNS = 5  # of each mean and deviation
 FULL_RUNS = 25  # of the published protocol with --full
 PAPER_LINKS = (1.0, 1.75, 2.5)  # links of the paper's tables, for one plant
 PAPER_SECONDS: dict[str, list[float]] = {
@@ -52,7 +52,7 @@ PAPER_SECONDS: dict[str, list[float]] = {
 
 
 class Cell(NamedTuple):
-    """What one method got with so many links, over the seeds: profits and shares of full flexibility; seconds."""
+    """The results of one method with one number of links over the seeds: profits, shares of full flexibility, time."""
 
     profits: list[float]
     shares: list[float]
@@ -77,7 +77,7 @@ def run(
     max_iter: int = 1000,
     gsot_iter: int = 300,
 ) -> Report:
-    """Measure all methods, with points normalised or not, judged by held-out scenarios or as published.
+    """Measure all methods, with points normalised or not, on held-out scenarios or as published.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ def run(
         A folder with ``real_process_flexibility.csv``; ``$SPARSETRANSPORT_DATA`` by default. Without it the table of
         the real data is left out.
     full : bool
-        Run the published protocol with 25 seeds instead of five before it is compared with the paper's numbers. All
-        else is the paper's size anyway.
+        Run the published protocol with 25 seeds instead of five for the comparison with the paper's numbers. Everything
+        else has the paper's size in any case.
     seed : int
-        The first of the seeds of the demand.
+        The first seed of the demand.
     progress : Progress, optional
     size, seeds, max_iter, gsot_iter : int
-        Plants and products, seeds, and iterations of the paper's inner solver and of GSOT; smaller for a quick try.
+        Plants and products, seeds, and iterations of the paper's inner solver and of GSOT; smaller for a quick test.
 
     Returns
     -------
@@ -174,7 +174,7 @@ def _measure(
 def _published(
     seeds: Sequence[int], counts: Sequence[int], *, size: int, max_iter: int, gsot_iter: int, progress: Progress
 ) -> Cells:
-    """The methods that the paper has numbers of, by its protocol, on more seeds."""
+    """The methods in the paper's tables, by its protocol, on more seeds."""
     cells: Cells = {}
     for seed in seeds:
         progress.step(f"as published, seed {seed}")
@@ -189,7 +189,7 @@ def _published(
 
 
 def _joined(first: Cells, second: Cells, counts: Sequence[int]) -> Cells:
-    """The runs of both, of the methods and for the links that the paper has numbers of."""
+    """The runs of both, for the methods and numbers of links in the paper's tables."""
     joined: Cells = {}
     for method in PAPER:
         for count in counts:
@@ -199,7 +199,7 @@ def _joined(first: Cells, second: Cells, counts: Sequence[int]) -> Cells:
 
 
 class _Judge:
-    """Writes down what networks earn in the test scenarios of a market."""
+    """Records the profits of networks in the test scenarios of a market."""
 
     def __init__(self, market: Market, cells: Cells) -> None:
         self.market, self.cells = market, cells
@@ -209,7 +209,7 @@ class _Judge:
         return evaluate(links, self.market.profit, self.market.supply, self.market.test).expected
 
     def note(self, method: str, count: int, links: Any, seconds: float = 0.0) -> None:
-        """What a method got with so many links; None stands for all of them."""
+        """Record the profit of a method's links; None stands for all links."""
         earned = self.whole if links is None else self._earned(links)
         cell = self.cells.setdefault((method, count), Cell([], [], []))
         cell.profits.append(earned)
@@ -225,10 +225,10 @@ def _problems(market: Market) -> list[Problem]:
 
 
 def _split(market: Market, count: int, eps: float | None, max_iter: int) -> Ints:
-    """The paper's way: every scenario chooses its share of the links alone, and the heaviest in all are taken.
+    """The paper's method: every scenario chooses its share of the links alone, and the heaviest links are taken.
 
-    As published: the cost is *plus* the profit, and every scenario draws with the same seed. There are far fewer pairs
-    with mass than links; the rest are pairs without, in the order in which NumPy's default sort leaves them.
+    As published, the cost is *plus* the profit, and every scenario draws with the same seed. There are far fewer pairs
+    with mass than links; the rest are pairs without mass, in the order of NumPy's default sort.
     """
     kernels: Any = Delta() if market.points is None else tuple(map(_gram, market.points))
     total = np.zeros_like(market.profit)
@@ -290,7 +290,7 @@ def _seconds(cells: Cells, counts: Sequence[int], budgets: Sequence[int], paper:
 def _claims(
     report: Report, found: dict[tuple[bool, bool], Cells], counts: Sequence[int], budgets: Sequence[int]
 ) -> None:
-    """What was to be shown of our own methods."""
+    """The claims about our methods."""
     cells = found[True, False]
     for method in (SHARED, DESIGN):
         share = {count: float(np.mean(cells[method, count].shares)) for count in budgets}
@@ -314,7 +314,7 @@ def _claims(
 
 
 def _compare_with_paper(report: Report, cells: Cells, counts: Sequence[int]) -> None:
-    """Are the paper's numbers those of its protocol?"""
+    """Test whether our runs of the published protocol agree with the paper's numbers."""
     places = [
         Place(f"{method}, l = {count}", mean, deviation, PAPER_RUNS, cells[method, count].profits)
         for method, numbers in PAPER.items()
@@ -327,7 +327,7 @@ def _compare_with_paper(report: Report, cells: Cells, counts: Sequence[int]) -> 
 def _real(
     report: Report, data: Path | None, seed: int, seeds: int, max_iter: int, gsot_iter: int, progress: Progress
 ) -> None:
-    """The ten real products, if the file is there."""
+    """The ten real products, if the file exists."""
     try:
         path = flexibility.find(data)
     except MissingDataError as error:
@@ -386,7 +386,7 @@ def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _faster(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The faster of two runs, so that what else the machine did shows less."""
+    """The faster of two runs, to reduce the influence of other load on the machine."""
     (first, answer), (second, _) = _timed(call), _timed(call)
     return min(first, second), answer
 
@@ -415,9 +415,9 @@ _NOTES = [
     "that the paper's authors published have 0.016, 0.030 and 0.046 for it.",
     "The real products have no points: the paper's methods then run with the kernel `Delta`.",
     f"Shared support is one solve_shared with λ1 = {STRENGTH:g} times the mean profit over the mean supply plus the "
-    "mean demand, without polish; design tries three weights and two beginnings, keeps what earns most in the training "
+    "mean demand, without improvers; design tries three weights and two starts, keeps what earns most in the training "
     "scenarios, exchanges links, and spends those that are left on scenarios that vary more. Seconds: wall-clock, "
-    "compiled beforehand, the mean over seeds; for GSOT and the shared support the faster of two runs, for the others "
+    "precompiled, the mean over seeds; for GSOT and the shared support the faster of two runs, for the others "
     "one. GSOT's are those of one run for all l.",
     "The weight of the shared support, the weights that design tries and the factor of the wider scenarios were picked "
     "by what they earn in the held-out scenarios of seeds 0 to 4, so that the figures for these seeds are a little "

@@ -1,7 +1,7 @@
-"""Is a published mean the mean of our runs?
+"""Comparison of published means with the means of our runs.
 
-Within a standard deviation; and, as both are means of a few runs, by Welch's test in every place of a table, with
-Holm's correction for many places.
+They are compared within a standard deviation and, since both are means of few runs, by Welch's test in every cell of a
+table, with Holm's correction for multiple tests.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Place(NamedTuple):
 
 
 class Welch(NamedTuple):
-    """Our mean less the published one: in units of its standard error, with so many degrees of freedom."""
+    """Our mean minus the published one, its standard error, and Welch's test of the difference."""
 
     difference: float
     error: float
@@ -59,9 +59,9 @@ def welch(place: Place) -> Welch:
 
 
 def holm(p: Sequence[float]) -> Floats:
-    """Holm's adjusted p-values: the chance of one below a level, if there is no difference anywhere, is that level.
+    """Holm's adjusted p-values, which control the family-wise error rate.
 
-    However the tests depend on each other.
+    They are valid for any dependence between the tests.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def holm(p: Sequence[float]) -> Floats:
 
 
 def compare(title: str, places: Sequence[Place]) -> tuple[Table, list[str]]:
-    """All places with their tests, and the names of those that differ at the level of 5 % after the correction."""
+    """A table of all places with their tests, and the names of those that differ at the 5 % level after correction."""
     formats = {"difference": "+.4f", "standard error": ".4f", "t": ".2f", "degrees of freedom": ".1f"}
     columns = ["place", "paper", "ours", "runs", *formats, "p", "p, corrected"]
     table = Table(title, columns, formats=formats | {"p": ".3f", "p, corrected": ".3f"})
@@ -92,7 +92,7 @@ def compare(title: str, places: Sequence[Place]) -> tuple[Table, list[str]]:
 
 
 def judge(report: Report, what: str, places: Sequence[Place]) -> None:
-    """Put the comparison into a report: a table, what was to be shown, and what a reader must know of it."""
+    """Add the comparison to a report: a table, claims and notes."""
     theirs, ours = places[0].runs, len(places[0].ours)
     outside, beyond = [], []
     for place in places:

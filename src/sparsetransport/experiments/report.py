@@ -1,4 +1,4 @@
-"""What an experiment gives back: tables, claims and pictures, shown on a screen or written to a folder."""
+"""The report of an experiment: tables, claims and figures, shown on a terminal or written to a folder."""
 
 import json
 import math
@@ -21,31 +21,31 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib", "POT", "scikit-learn", "to
 
 
 class Progress(Protocol):
-    """Whoever wants to know how far an experiment is."""
+    """The interface for the progress of an experiment."""
 
     def step(self, text: str) -> None:
-        """Said before each piece of work."""
+        """Called before each step."""
 
 
 class Quiet:
-    """Progress that nobody watches."""
+    """Progress that prints nothing."""
 
     def step(self, text: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
 @dataclass
 class Table:
-    """A table of raw values, with how to show them.
+    """A table of raw values and their formats.
 
     Attributes
     ----------
     title : str
     columns : list of str
     rows : list of lists
-        One value a column: a number, a string, a bool or None for nothing.
+        One value for each column: a number, a string, a bool, or None for an empty cell.
     formats : dict
-        How to show the numbers of a column, by the column's name: a format such as ``".1e"``; ``"g"`` by default.
+        The number format of a column, by its name, such as ``".1e"``; ``"g"`` by default.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class Table:
     formats: dict[str, str] = field(default_factory=dict)
 
     def texts(self) -> list[list[str]]:
-        """The rows as they are shown."""
+        """The rows as formatted texts."""
         return [[self._text(name, value) for name, value in zip(self.columns, row, strict=True)] for row in self.rows]
 
     def _text(self, column: str, value: Any) -> str:
@@ -84,7 +84,7 @@ class Table:
         return bool(values) and all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in values)
 
     def markdown(self) -> str:
-        """The table as Markdown, numbers to the right."""
+        """The table as Markdown, with numbers aligned to the right."""
         rule = ["--:" if self._is_number(k) else "---" for k in range(len(self.columns))]
         lines = [self.columns, *self.texts()]
         texts = ["| " + " | ".join(text.replace("|", r"\|") for text in line) + " |" for line in lines]
@@ -107,7 +107,7 @@ class Table:
 
 
 class Claim(NamedTuple):
-    """What the experiment was to show, and whether it did."""
+    """A claim of the experiment, and whether it holds."""
 
     text: str
     holds: bool
@@ -125,7 +125,7 @@ class Report:
     name : str
         The experiment.
     command : str
-        What to type to run it again.
+        The command that runs it again.
     seed : int
     tables : list of Table
     figures : dict
@@ -133,7 +133,7 @@ class Report:
         it is given.
     claims : list of Claim
     notes : list of str
-        What a reader of the tables must know, a sentence or two each.
+        Notes on the tables, a sentence or two each.
     times : dict
         Seconds, by what they were spent on.
 
@@ -157,11 +157,11 @@ class Report:
     times: dict[str, float] = field(default_factory=dict)
 
     def claim(self, text: str, holds: bool) -> None:
-        """Write down what was to be shown, and whether it was."""
+        """Add a claim, and whether it holds."""
         self.claims.append(Claim(text, bool(holds)))
 
     def markdown(self) -> str:
-        """All tables, claims and notes, and where they come from."""
+        """All tables, claims and notes, and the command that made them."""
         parts = [f"## {self.name}", *(table.markdown() for table in self.tables)]
         if self.claims:
             parts.append("\n".join(f"- {claim}" for claim in self.claims))
@@ -184,7 +184,7 @@ class Report:
         return Group(*parts)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the pictures, as JSON has it."""
+        """Everything except the figures, as values for JSON."""
         return {
             "name": self.name,
             "command": self.command,
@@ -198,7 +198,7 @@ class Report:
         }
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write ``table.md``, ``table.json`` and the pictures; each file appears whole or not at all."""
+        """Write ``table.md``, ``table.json`` and the figures; each file is written completely or not at all."""
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         content = json.dumps(_plain(self.as_dict()), indent=1, ensure_ascii=False, allow_nan=False)
@@ -214,12 +214,12 @@ class Report:
 
 
 def command(name: str, *, full: bool = False, seed: int = 0) -> str:
-    """What to type to run an experiment; where the data lies is the user's business."""
+    """The command that runs an experiment, without the folder of the data."""
     return f"sparsetransport reproduce {name}" + " --full" * full + f" --seed {seed}" * (seed != 0)
 
 
 def versions() -> dict[str, str]:
-    """Versions of what the numbers depend on."""
+    """The versions of the packages that the numbers depend on."""
     found = {"sparsetransport": metadata.version("sparsetransport"), "python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -230,18 +230,18 @@ def versions() -> dict[str, str]:
 
 
 def _writer(name: str, picture: Any) -> Callable[[Path], object]:
-    """The function that writes one picture to the file it is given."""
+    """A function that writes one figure to a given file."""
     if isinstance(picture, bytes):
         return lambda path: path.write_bytes(picture)
     if hasattr(picture, "savefig"):
         return lambda path: picture.savefig(path, format=Path(name).suffix[1:])
     if callable(picture):
         return picture  # type: ignore[no-any-return]
-    raise TypeError(f"the picture {name} must be a figure, bytes or a function, got {type(picture).__name__}")
+    raise TypeError(f"the figure {name} must be a Figure, bytes or a function, got {type(picture).__name__}")
 
 
 def _plain(value: Any) -> Any:
-    """What JSON can hold: NumPy's numbers as Python's, numbers that are not finite as None."""
+    """A value for JSON: NumPy numbers as Python numbers, numbers that are not finite as None."""
     if isinstance(value, dict):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

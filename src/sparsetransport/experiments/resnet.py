@@ -4,7 +4,7 @@ from torch import Tensor, nn
 
 
 class Block(nn.Module):
-    """Two convolutions and a way around them."""
+    """Two convolutions and a skip connection."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -22,13 +22,13 @@ class Block(nn.Module):
         self.relu = nn.ReLU(inplace=True)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Both ways, added."""
+        """The sum of the convolutions and the skip connection."""
         y: Tensor = self.relu(self.body(x) + self.around(x))
         return y
 
 
 class ResNet18(nn.Module):
-    """Eighteen layers; ``width`` channels in the first of four stages, twice as many in each that follows."""
+    """ResNet-18 with ``width`` channels in the first of four stages, doubled in each further stage."""
 
     def __init__(self, classes: int = 2, width: int = 64) -> None:
         super().__init__()

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 NAME = "timing"
 WEIGHT = 10.0  # λ1 = λ2
-_REPEATS = 3  # the fastest counts, so that what else the machine did does not show
+_REPEATS = 3  # the fastest one counts, to reduce the influence of other load on the machine
 _MARKS = (0.01, 0.1, 0.25, 0.5, 0.75, 1.0)  # shares of the steps that the table shows
 
 
 class Course(NamedTuple):
-    """When each step of a solve ended, and what the objective was then."""
+    """The times at which the steps of a solve ended, and the objectives then."""
 
     name: str
     seconds: np.ndarray
@@ -30,7 +30,7 @@ class Course(NamedTuple):
 
 
 class _Clock:
-    """A callback that writes down the time of every step."""
+    """A callback that records the time of every step."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[float, float, int]] = []
@@ -40,7 +40,7 @@ class _Clock:
         self.steps.append((time.perf_counter() - self.begin, step.objective, step.entries))
 
     def course(self, name: str) -> Course:
-        """What was written down."""
+        """The recorded course."""
         seconds, objective, entries = (np.array(part) for part in zip(*self.steps, strict=True))
         return Course(name, seconds, objective, entries)
 
@@ -94,7 +94,7 @@ def run(
 
 
 def _courses(problem: Problem, seed: int, max_iter: int, progress: Progress) -> tuple[Course, Course, float]:
-    """The literal run, ours, and the bound below which no plan gets."""
+    """The literal run, ours, and the lower bound."""
     progress.step("our solver")
     ours, bound = min((_ours(problem) for _ in range(_REPEATS)), key=lambda found: found[0].seconds[-1])
     progress.step("the paper's algorithm")
@@ -103,7 +103,7 @@ def _courses(problem: Problem, seed: int, max_iter: int, progress: Progress) -> 
 
 
 def _ours(problem: Problem) -> tuple[Course, float]:
-    """Our course and bound; its last point is the plan that is handed out."""
+    """Our course and bound; its last point is the resulting plan."""
     clock = _Clock()
     result = solve(problem, budget=PerColumn(images.PER_COLUMN), callback=clock)
     ended = time.perf_counter() - clock.begin
@@ -153,7 +153,7 @@ def draw(literal: Course, ours: Course, bound: float, source: str) -> "Figure":
         seconds = course.seconds[-1]
         text = f"{seconds:.1f} s" if seconds >= 1.0 else f"{1000.0 * seconds:.0f} ms"
         ax.annotate(text, (seconds, course.objective[-1]), (0, 9), textcoords="offset points", ha="center", color=color)
-    ax.axhline(bound, color="#222222", linewidth=1.0, linestyle=":", label="no plan gets below")
+    ax.axhline(bound, color="#222222", linewidth=1.0, linestyle=":", label="lower bound")
     ax.set_xscale("log")
     ax.set(xlabel="seconds", ylabel="objective")
     ax.set_title(f"{source}, at most {images.PER_COLUMN} entries a column", fontsize=11, loc="left")

@@ -1,7 +1,7 @@
 """Word alignment on MultiMWA-Wiki: null and total scores of every method (Table 2 and one table of the appendix).
 
-Sentence pairs are read by an encoder, the mean vector of the split is taken off, and every method makes a plan from the
-same cosines. Settings and thresholds are chosen on dev, the same number for every method, and then test is scored.
+Sentence pairs are encoded, the mean vector of the split is subtracted, and every method computes a plan from the same
+cosines. Settings and thresholds are tuned on dev, the same number for every method, and evaluated on test.
 """
 
 import time
@@ -40,7 +40,7 @@ _REPEATS = 3
 
 
 class Split(NamedTuple):
-    """Sentence pairs as every method sees them."""
+    """The sentence pairs of a split, the same for every method."""
 
     pairs: list[Pair]
     gold: list[Links]
@@ -52,13 +52,13 @@ class Split(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a method was tuned to, and how it did."""
+    """The tuned settings of a method, and its scores."""
 
     method: Method
     trial: Trial
     threshold: float
     dev: Scores
-    rows: Floats  # on test, one a pair
+    rows: Floats  # on test, one for each pair
 
     @property
     def test(self) -> Scores:
@@ -69,7 +69,7 @@ class Outcome(NamedTuple):
 def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Report:
     """Tune every method on dev and score it on test; with ``full`` also with the smaller encoder, all-MiniLM-L6-v2."""
     examples = {split: multimwa.load(data, split) for split in multimwa.SPLITS}
-    require_pot()  # an error now, not after the encoding
+    require_pot()  # raises an error now rather than after the encoding
     report = Report("word-alignment", command("word-alignment", full=full, seed=seed), seed)
     best = "mpnet" if is_installed("mpnet") else "minilm"
     for name in [best, "minilm"] if full and best != "minilm" else [best]:
@@ -85,7 +85,7 @@ def run(*, data: Path | None, full: bool, seed: int, progress: Progress) -> Repo
 
 
 def read(examples: Sequence[multimwa.Example], aligner: WordAligner, label: str, progress: Progress) -> Split:
-    """Encode a split and take its mean vector off."""
+    """Encode a split and subtract its mean vector."""
     vectors: list[Any] = []
     for begin in range(0, len(examples), 64):
         progress.step(f"reading {label}: {begin} of {len(examples)} pairs")
@@ -97,7 +97,7 @@ def read(examples: Sequence[multimwa.Example], aligner: WordAligner, label: str,
 
 
 def compare(dev: Split, test: Split, methods: Sequence[Method], progress: Progress) -> list[Outcome]:
-    """Tune every method on dev, and score it on test with what won there."""
+    """Tune every method on dev, and evaluate the best settings on test."""
     outcomes = []
     for method in methods:
         trial, threshold, scores = tune(dev, method, progress)
@@ -127,7 +127,7 @@ def _merit(scores: Scores) -> float:
 
 
 def milliseconds(test: Split, outcomes: Sequence[Outcome], progress: Progress) -> dict[str, float]:
-    """The time from cosines to links, a pair: the least of a few passes over the same pairs, on one core."""
+    """The time from cosines to links for a pair: the least of a few passes over the same pairs, on one core."""
     pairs = test.pairs[:: max(len(test.pairs) // _TIMED, 1)]
     times: dict[str, float] = {}
     for outcome in outcomes:
@@ -143,7 +143,7 @@ def milliseconds(test: Split, outcomes: Sequence[Outcome], progress: Progress) -
 
 
 def ablation(dev: Split, test: Split, outcomes: Sequence[Outcome], title: str, progress: Progress) -> Table:
-    """Ours part by part, and two of the others on our costs; thresholds are tuned on dev for each."""
+    """An ablation of our method, and two others on our costs; thresholds are tuned on dev for each."""
     chosen = {each.method.name: each.trial for each in outcomes}
     ours = outcomes[-1]
     bare = dict(ours.trial) | {"smoothing": 0.0, "neighbours": 0.0, "phrases": 0.0}
@@ -167,7 +167,7 @@ def ablation(dev: Split, test: Split, outcomes: Sequence[Outcome], title: str, p
 
 
 def _add(report: Report, label: str, outcomes: list[Outcome], times: dict[str, float], *, seed: int) -> None:
-    """The tables, claims and picture of one encoder."""
+    """Add the tables, claims and figure of one encoder."""
     rng = np.random.default_rng(seed)
     ours = outcomes[-1]
     intervals = {each.method.name: bootstrap(ours.rows, each.rows, rng=rng) for each in outcomes[:-1]}
@@ -257,7 +257,7 @@ def _notes(best: str) -> list[str]:
 
 
 def _figure(label: str, outcomes: list[Outcome], intervals: dict[str, Floats]) -> "Figure":
-    """How far ours is above each of the others in total accuracy and total F1."""
+    """The differences between ours and each of the others in total accuracy and total F1."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9.0, 3.6), dpi=130, layout="constrained")

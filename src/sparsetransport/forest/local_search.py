@@ -170,7 +170,7 @@ class TreeSolver(Shell):
 
 @compiled
 def standing(forest: Forest, tol: float, close: float) -> int:
-    """Does no pair help, is nothing free, or is that not the reason?"""
+    """Why the search ended: no pair helps, nothing is free, or no pair that is free helps."""
     m, n = forest.rows, forest.first.size - forest.rows
     value, mass, steepest, room = 0.0, forest.mass.sum() + forest.wanted.sum(), 0.0, False
     for point in range(m + n):
@@ -341,7 +341,7 @@ def _improve_at(
         link = _link_between(forest, point, log.partners[k])
         if link < 0:
             return True  # rounding has cut it off: look again
-        row, col = _best_graft(forest, log, link, least, effort)
+        row, col = _best_replacement(forest, log, link, least, effort)
         if row >= 0 and _exchange(forest, log, whole, link, -1, row, col, tol, least, effort):
             return True
         link = _link_between(forest, point, log.partners[k])  # what was tried in vain has another number now
@@ -456,7 +456,7 @@ def _wake(forest: Forest, log: UndoLog, point: int) -> None:
 
 
 @inlined_part
-def _best_graft(forest: Forest, log: UndoLog, link: int, least: float, effort: Floats) -> tuple[int, int]:
+def _best_replacement(forest: Forest, log: UndoLog, link: int, least: float, effort: Floats) -> tuple[int, int]:
     """The pair that is best linked in place of a link; -1 if none seems to help.
 
     One of its points is near the link, in the smaller of the two parts, or is the link's own in the larger one.
@@ -550,7 +550,7 @@ def _exchange(
 ) -> bool:
     """Cut a link and link a pair, or, with another link, cut both and link them crosswise; back, if that is no better.
 
-    What a graft leaves without mass makes it worth less than it seemed.
+    What a new link leaves without mass makes it worth less than it seemed.
     """
     begin(log)
     i, j = forest.ends[0, link], forest.ends[1, link]
@@ -563,7 +563,7 @@ def _exchange(
         remove(forest, link)
         remove(forest, other)
         effort[0] += _settle_both(forest, i, j) + _settle_both(forest, k, l)
-        effort[0] += _graft(forest, i, l, tol) + _graft(forest, k, j, tol)
+        effort[0] += _link(forest, i, l, tol) + _link(forest, k, j, tol)
     else:
         k, l = row, col
         keep(forest, log, row)
@@ -574,7 +574,7 @@ def _exchange(
         effort[0] += _settle_both(forest, i, j)
         gain = joined_worth(max(wish(forest, row, col), 0.0), forest.whole[row], forest.whole[col])
         if value_of(forest, log) - gain < log.value[0] - least:  # else links lost with the cut rule it out already
-            effort[0] += _graft(forest, row, col, tol)
+            effort[0] += _link(forest, row, col, tol)
     if value_of(forest, log) < log.value[0] - least:
         _wake(forest, log, i)
         _wake(forest, log, j)
@@ -586,7 +586,7 @@ def _exchange(
 
 
 @small_part
-def _graft(forest: Forest, row: int, col: int, tol: float) -> int:
+def _link(forest: Forest, row: int, col: int, tol: float) -> int:
     """Link a pair, if it still wants to be."""
     free = is_free(forest.room, row, col - forest.rows)
     if not free or forest.tree[row] == forest.tree[col] or wish(forest, row, col) <= tol:

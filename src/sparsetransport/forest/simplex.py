@@ -1,4 +1,4 @@
-"""The optimum without a budget for delta kernels and no ``reg``, by pivots on a forest, as in network simplex."""
+"""The unbudgeted optimum for `Delta` kernels and no ``reg``: the network simplex on a forest of links."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""PyTorch: plans and values through which gradients flow, and routers for mixtures of experts.
+"""PyTorch: differentiable plans and values, a loss, and routers for mixtures of experts.
 
 Needs PyTorch (``pip install 'sparsetransport[torch]'``); nothing else in the package imports it.
 """

@@ -1,6 +1,6 @@
 """Steps 1 to 3 of `assignment` as a single Triton kernel, for batches that fit one multiprocessor.
 
-The steps are many and small: on a GPU they take as long as their launches, of which this leaves one.
+The steps are many and small, so on a GPU their launches take most of the time; this needs one launch.
 """
 
 import importlib.util
@@ -8,13 +8,13 @@ import importlib.util
 import torch
 from torch import Tensor
 
-_LARGEST = 8_192  # values, padded to powers of two,
-_WIDEST = 65_536  # and times experts: beyond that Triton compiles for up to a minute and a half
+_LARGEST = 8_192  # values, padded to powers of two
+_WIDEST = 65_536  # values times experts: beyond that Triton compiles for up to a minute and a half
 _MOST_EXPERTS_A_TOKEN = 4
 
 
 def fits(values: Tensor, k: int) -> bool:
-    """Can the kernel take these?"""
+    """True if the Triton kernel supports these."""
     n, m = values.shape
     return (
         values.is_cuda
@@ -40,8 +40,8 @@ def choose(
 ) -> tuple[Tensor, Tensor]:
     """The experts of every token, best first, and the prices: `find_prices`, the top k, and a repair in one launch.
 
-    A round of it moves one token into an expert, where those of `assignment.repair` sort and move many. But rounds are
-    cheap here, and the weight rises, or the loop ends, where nothing moves, so there may be as many as it takes.
+    A round of this repair moves one token into each expert, while a round of `assignment.repair` sorts and moves many.
+    Rounds are cheap here and their number is not fixed: the weight rises, or the loop ends, when no token moves.
     """
     from ._triton import route
 

@@ -1,4 +1,4 @@
-"""The Triton kernel behind `_fused`; imported on GPUs alone."""
+"""The Triton kernel behind `_fused`; imported on GPUs only."""
 
 # mypy: ignore-errors
 import triton
@@ -27,7 +27,7 @@ def route(
     N: tl.constexpr,
     M: tl.constexpr,
 ):
-    """Prices and top k of `assignment` and repair by single tokens, in one program; see there for what lines do."""
+    """Prices, top k and repair by single tokens in one program; see `assignment` for the steps."""
     big: tl.constexpr = 1e30
     rows, cols = tl.arange(0, N), tl.arange(0, M)
     inside = (rows[:, None] < n) & (cols[None, :] < m)
@@ -67,7 +67,7 @@ def route(
         taken = tl.where(here & inside, 1.0, taken)
         work = tl.where(here, -big, work)
 
-    # Moves of a round do not hinder one another: an expert that gains and loses at once gets closer to where it was.
+    # Moves of a round do not conflict: an expert that gains and loses a token stays closer to its load.
     left, stage = tl.full((), 0, tl.int32) + rounds, tl.full((), 0, tl.int32)
     while (left > 0) & (stage <= STAGES):
         present = tl.load(weights_at + stage, mask=stage < STAGES, other=0.0) + tl.where(stage < STAGES, 0.0, weight)
@@ -77,7 +77,7 @@ def route(
         other = tl.where((taken > 0.5) | (inside == 0), -big, price)
         leave, enter = tl.argmin(own, 1), tl.argmax(other, 1)
         leaving, entering = leave[:, None] == cols[None, :], enter[:, None] == cols[None, :]
-        # Values and loads apart: a large weight would round the values away.
+        # Values and loads are kept apart: a large weight would lose the values in rounding.
         loss = tl.sum(tl.where(leaving, values, 0.0), 1) - tl.sum(tl.where(entering, values, 0.0), 1)
         room = tl.sum(tl.where(leaving, excess[None, :], 0.0), 1) - tl.sum(tl.where(entering, excess[None, :], 0.0), 1)
         change = tl.where(rows < n, share * (loss - present * (room - share)), big)
@@ -85,7 +85,7 @@ def route(
         out, token = tl.min(table, 0), tl.argmin(table, 0)  # the best token of every expert that is left
         mine = rows[:, None] == token[None, :]
         target = tl.sum(tl.where(mine, enter[:, None], 0), 0)
-        # The best of them for every expert that is entered: sources down, targets across.
+        # The best of them for every expert that is entered: sources in rows, targets in columns.
         into = _column(target, M) == cols[None, :]
         rival = tl.where(into, _column(out, M), big)
         goes, source = tl.min(rival, 0) < 0.0, tl.argmin(rival, 0)

@@ -1,6 +1,6 @@
-r"""The router's problem on any device: experts against tokens, at most k experts a token, in a fixed number of steps.
+r"""The router's problem on any device: at most k experts for each token, in a fixed number of steps.
 
-The problem is the package's own, with `Delta` between experts and a budget of k entries a column:
+The problem is that of the package, with `Delta` between experts and a budget of k entries in each column:
 
 .. math::
     \min_{\gamma \ge 0} -\langle V, \gamma\rangle + \lambda \|\gamma 1 - a\|^2 + \lambda \|\gamma^\top 1 - b\|^2_G
@@ -13,12 +13,12 @@ a)`. This is what is solved here, without a loop over entries:
 1. *prices*: the top k is smoothed with a temperature that falls geometrically, and r takes a preconditioned step
    towards its equation at each;
 2. *rounding*: the top k of V - r;
-3. *repair*: tokens move to other experts while that lowers the objective, as many a round as do not spoil it for one
-   another (rounding is off by a token here and there, which a large λ makes dear, and by far more where tokens are sure
-   of their experts: a whole crowd of them then changes its mind at one price);
+3. *repair*: tokens move to other experts while that lowers the objective, in each round as many as do not conflict
+   (rounding misses the balanced loads by a few tokens, which is expensive for a large λ, and by many more where the
+   gate is nearly certain, since many tokens then change experts at the same price);
 4. *masses*: conjugate gradients on the support.
 
-All shapes are fixed and nothing waits for the device, so that a CUDA graph can hold the whole of it.
+All shapes are fixed and nothing waits for the device, so that a CUDA graph can record all of it.
 """
 
 from typing import NamedTuple
@@ -28,18 +28,18 @@ from torch import Tensor
 
 from . import _fused
 
-_TIE = 1e-4  # of the spread of the values: what ties are broken by
+_TIE = 1e-4  # of the spread of the values: the perturbation that breaks ties
 _TINY = 1e-6
-_LEAST = 1e-3  # of an expert's capacity: loads below count as this
+_LEAST = 1e-3  # of an expert's capacity: smaller loads count as this
 _THRESHOLD_STEPS = 2
-_GENTLEST = 0.05  # a load that hardly reacts to its price is taken to react by this much
-_SLIGHT = 0.1  # of the spread: what a token too many costs where `repair` begins
-_STAGES = 6  # of the rising weight in the fused kernel, which stays at each until nothing moves
+_GENTLEST = 0.05  # the least reaction of a load to its price that a step assumes
+_SLIGHT = 0.1  # of the spread: the cost of one token too many at the start of `repair`
+_STAGES = 6  # of the rising weight in the Triton kernel, which stays at each until no token moves
 _GOLDEN = 0.6180339887498949
 
 
 class Setting(NamedTuple):
-    """The weights and how many steps of each kind are taken."""
+    """The weights and the number of steps of each kind."""
 
     k: int
     unbalanced: float
@@ -65,17 +65,17 @@ def assign(
     Parameters
     ----------
     values : tensor of shape (n, m)
-        V, transposed: what a token gains at an expert.
+        V transposed: what a token gains at an expert.
     a, b : tensors of shape (m,) and (n,)
-        What each expert should get, and each token give.
+        The mass that each expert should receive, and each token send.
     gram : tensor of shape (n, n), optional
         Between tokens; None for `Delta`.
     order : tensor of shape (n,)
-        Any numbers that tell the tokens apart; ties are broken by their rank, so that reordering the tokens reorders
-        the answer.
+        Any numbers that distinguish the tokens; ties are broken by their rank, so that permuting the tokens permutes
+        the result.
     setting : Setting
     fused : bool
-        Use the Triton kernel where there is one and the batch fits.
+        Use the Triton kernel if it is available and the batch fits.
     """
     experts, prices = choose(values, a, b, order, setting, fused=fused)
     return Assignment(experts, find_masses(values, a, b, gram, experts, setting), prices)
@@ -88,9 +88,9 @@ def choose(
     m, k = values.shape[1], setting.k
     if k == m:
         return values.argsort(dim=1, descending=True, stable=True), values.new_zeros(m)
-    # Loads are counted in entries, k of them a unit of mass: whole numbers, which differ by nothing or by one at least.
+    # Loads are counted in entries, k of them for a unit of mass: integers, which are equal or differ by at least one.
     a, weight = k * a, 2.0 * setting.unbalanced / k
-    told = break_ties(values - values.amax(1, keepdim=True), order)  # near zero there are digits left for ties
+    told = break_ties(values - values.amax(1, keepdim=True), order)  # near zero digits are left for breaking ties
     heat = temperatures(told, setting.price_steps)
     if fused and _fused.fits(values, k):
         constants = _LEAST, _GENTLEST, _THRESHOLD_STEPS
@@ -102,7 +102,7 @@ def choose(
 
 
 def break_ties(values: Tensor, order: Tensor) -> Tensor:
-    """Tokens that are indifferent between experts prefer one after the other, by rank, each to its own degree."""
+    """Values perturbed by rank, so that tokens that are indifferent between experts prefer different ones."""
     m = values.shape[1]
     rank = order.argsort(stable=True).argsort()[:, None]
     expert = torch.arange(m, device=values.device)
@@ -112,12 +112,12 @@ def break_ties(values: Tensor, order: Tensor) -> Tensor:
 
 
 def _spread(values: Tensor) -> Tensor:
-    """How much the experts differ to a token, on average."""
+    """The mean difference between a token's values, over the tokens."""
     return (values.amax(1) - values.amin(1)).mean()
 
 
 def temperatures(values: Tensor, steps: int) -> Tensor:
-    """From half the spread of the values down to where a few tokens are undecided, even among ties."""
+    """Temperatures from half the spread of the values down to where few tokens are undecided, even among ties."""
     spread = _spread(values) + _TINY
     last = max(2.0 * _TIE / len(values), 1e-6)
     fall = torch.linspace(0.0, 1.0, steps, device=values.device, dtype=values.dtype)
@@ -125,10 +125,10 @@ def temperatures(values: Tensor, steps: int) -> Tensor:
 
 
 def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, k: int, weight: float) -> Tensor:
-    """The experts' prices ``r = weight (load - a)``, where tokens go to the top k of ``V - r``, smoothed less and less.
+    """The experts' prices ``r = weight (load - a)``, for tokens that go to the top k of ``V - r``, smoothed ever less.
 
-    At temperature T a load falls by ``exp(-d/T)`` or less where its price rises by d. The step is Newton's on the
-    logarithm of ``load(r + d) = a + (r + d) / weight``, one expert at a time: close to Sinkhorn's where λ is infinite.
+    At temperature T a load falls by at most the factor ``exp(-d/T)`` if its price rises by d. The step is Newton's
+    method on the logarithm of ``load(r + d) = a + (r + d) / weight`` for each expert: close to Sinkhorn's as λ grows.
     """
     prices = torch.zeros_like(a)
     for temperature in heat:
@@ -136,7 +136,7 @@ def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, k: int, 
         best = left.topk(k + 1, dim=1).values
         scaled = (left - 0.5 * (best[:, k - 1 : k] + best[:, k:])) / temperature
         chosen = torch.sigmoid(scaled)
-        for _ in range(_THRESHOLD_STEPS):  # Newton's, for the threshold that makes the choices of a token add up to k
+        for _ in range(_THRESHOLD_STEPS):  # Newton's method for the threshold where the choices of a token add up to k
             slope = (chosen * (1.0 - chosen)).sum(1, keepdim=True).clamp_min(_LEAST)
             scaled = scaled - (chosen.sum(1, keepdim=True) - k) / slope
             chosen = torch.sigmoid(scaled)
@@ -150,11 +150,11 @@ def find_prices(values: Tensor, a: Tensor, share: Tensor, heat: Tensor, k: int, 
 def repair(values: Tensor, a: Tensor, share: Tensor, experts: Tensor, weight: float, rounds: int) -> Tensor:
     """Move tokens between experts while the objective falls, masses held fixed.
 
-    With p for what the experts have above a, a move of mass x from expert e to f changes the objective by
-    ``x (V_e - V_f + weight (p_f - p_e + x))``. Every round asks each token for its best move and makes all those that
-    lower the objective together, see `_together`. A large weight would send everybody to the emptiest expert, so it
-    rises from where a token too many is worth little beside what tokens prefer; the last third of the rounds has it
-    whole. What comes out is never worse than the experts given.
+    With the excess p of the experts' loads over a, a move of mass x from expert e to f changes the objective by
+    ``x (V_e - V_f + weight (p_f - p_e + x))``. Every round finds the best move of each token and makes all moves that
+    lower the objective together, see `_together`. A large weight would send all tokens to the emptiest expert, so it
+    begins where one token too many costs little compared with the values, and rises; the last third of the rounds has
+    the full weight. The result is never worse than the given experts.
     """
     n, m = values.shape
     start = taken = torch.zeros(n, m, dtype=torch.bool, device=values.device).scatter_(1, experts, True)
@@ -170,7 +170,7 @@ def repair(values: Tensor, a: Tensor, share: Tensor, experts: Tensor, weight: fl
 
 
 def rising_weights(values: Tensor, share: Tensor, weight: float, count: int) -> Tensor:
-    """From where a token too many costs a tenth of the values' spread to where it costs all of it, or to ``weight``."""
+    """Weights at which a token too many costs from a tenth to the whole of the values' spread, or up to ``weight``."""
     climb = torch.linspace(0.0, 1.0, count, device=values.device, dtype=values.dtype)
     return (_SLIGHT ** (1.0 - climb) * (_spread(values) + _TINY) / share.amax()).clamp_max(weight)
 
@@ -181,12 +181,12 @@ def _repaired(
     """One round of `repair`."""
     n, m = values.shape
     excess = share @ taken.to(values.dtype) - a
-    # The worst of a token's own experts, at present prices, is the one to leave; the best of the others to enter.
+    # A token leaves the worst of its experts, at present prices, and enters the best of the others.
     price = values - weight * excess
     ends = torch.stack([price.masked_fill(~taken, torch.inf).argmin(1), price.masked_fill(taken, -torch.inf).argmax(1)])
     left, entered = values.T.gather(0, ends)
     above = excess[ends]
-    loss, room = left - entered, above[0] - above[1] - share  # apart: a large weight would round the values away
+    loss, room = left - entered, above[0] - above[1] - share  # apart: a large weight would lose the values in rounding
     ranks = (loss - weight * room).argsort(stable=True)
     ends = ends[:, ranks]
     goes = _together(loss[ranks], room[ranks], heaviest, ends, m, weight, passes).to(torch.int8)
@@ -197,17 +197,18 @@ def _repaired(
 def _together(
     loss: Tensor, room: Tensor, heaviest: Tensor, ends: Tensor, m: int, weight: Tensor | float, passes: int
 ) -> Tensor:
-    """Which moves, best first, lower the objective though those ahead of them are made too.
+    """Which moves, best first, lower the objective even though those ahead of them are made too.
 
-    A move loses what each one ahead of it takes from the expert it leaves, or brings to the one it enters; others can
-    only help. If all are thought to be made, those that still pay can be; if those alone are, more seem to pay, some of
-    them wrongly; and if these are, more can be made than at first. So every odd number of passes is safe.
+    A move gains less for each move ahead of it that leaves the same expert or enters the same expert; other moves can
+    only help. Assume that all moves are made: those that still gain are safe. Assume that only these are made: more
+    seem to gain, some of them wrongly. Assume that those are made: more moves are safe than at first. So the result is
+    safe after every odd number of passes.
     """
     every = torch.arange(m, device=loss.device)[:, None]
     sides = ends[:, None, :] == every  # (2, m, n)
     goes = loss < weight * room
     for _ in range(passes):
-        ahead = (sides & goes).cumsum(2, dtype=torch.int32)  # whole numbers: the same whatever the order of summation
+        ahead = (sides & goes).cumsum(2, dtype=torch.int32)  # integers: the order of summation does not matter
         ahead = (ahead * sides).sum((0, 1)) - 2 * goes.to(torch.int32)
         goes = loss < weight * (room - heaviest * ahead)
     return goes

@@ -1,4 +1,4 @@
-"""Plans and values through which gradients flow."""
+"""Differentiable plans and values."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -22,7 +22,7 @@ from .geometry import require_tensor
 
 _THREADS = 8
 _PARTS = "C", "a", "b", "kernels[0]", "kernels[1]"
-_LARGEST_RIDGE = 0.1  # of the diagonal; float32 gets there with a million points, bfloat16 with 13
+_LARGEST_RIDGE = 0.1  # of the diagonal; reached by a million points in float32, by 13 in bfloat16
 
 
 class Transport(NamedTuple):
@@ -45,7 +45,7 @@ def sparse_transport(
     budget: int | Matroid | None = None,
     **options: Any,
 ) -> Transport:
-    r"""Solve transport with a budget and let gradients flow through the plan and its value.
+    r"""A plan within a budget and its value, both differentiable.
 
     The forward pass is ``sparsetransport.solve``: exact on its support, in double precision, on the CPU. The value
 
@@ -55,9 +55,9 @@ def sparse_transport(
 
     is differentiated by the envelope theorem: its gradient is that of the formula with γ held fixed. The plan is
     differentiated on its positive entries S, where the gradient of U vanishes: :math:`d\gamma_S =
-    -H_{SS}^{-1}\, d(\nabla U)_S`, one solve with a Cholesky factor. Entries without mass have no derivative, the
-    support being held fixed: it is a constant almost everywhere, and the plan jumps where it changes. Derivatives of
-    any order are exact.
+    -H_{SS}^{-1}\, d(\nabla U)_S`, one solve with a Cholesky factor. Entries without mass have derivative
+    zero, since the support is held fixed: it is constant almost everywhere, and the plan is discontinuous where it
+    changes. Derivatives of any order are exact.
 
     Parameters
     ----------
@@ -65,24 +65,24 @@ def sparse_transport(
         Costs; ``+inf`` forbids a pair and gets no gradient. Leading dimensions are a batch of problems, solved
         together as by ``solve_batch``.
     a, b : tensors of shape (..., m) and (..., n), optional
-        Masses; those without leading dimensions serve the whole batch. Uniform with total one by default.
+        Masses; those without leading dimensions are shared by the batch. Uniform with total one by default.
     kernels : Gram matrix, `Delta`, or a pair of them, optional
-        Tensors of shape (..., m, m) and (..., n, n); their gradient is symmetric. `Delta` by default. For the Gram
-        matrix of points, through which gradients reach them, see `gram_matrix`. One below double precision is made
-        symmetric and gets a ridge of the size of its rounding, which might have made it indefinite.
+        Tensors of shape (..., m, m) and (..., n, n); their gradient is symmetric. `Delta` by default. See
+        `gram_matrix` for a differentiable Gram matrix of points. A Gram matrix below double precision is made symmetric
+        and gets a ridge of the size of its rounding error, which might have made it indefinite.
     unbalanced : float, pair of floats, or "auto"
-        λ. The value that "auto" finds is held fixed, and tensors that need a gradient are refused.
+        λ. The value that "auto" finds is held fixed; tensors that require a gradient are refused.
     reg : float
-        λ₂, likewise.
+        λ₂; tensors that require a gradient are refused.
     budget : int, Matroid or None
         As in ``solve``.
     **options
-        ``method``, ``gap_tol`` and everything else as in ``solve``.
+        ``method``, ``gap_tol`` and all other options of ``solve``.
 
     Returns
     -------
     Transport
-        ``plan`` and ``value``, on the device of the input and in its precision, float32 at the least.
+        ``plan`` and ``value``, on the device of the input and in its precision, at least float32.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def solve_tensors(
     weights_of(given["unbalanced"])
     _checks.number("reg", given["reg"], positive=False)
     if isinstance(options.get("rng"), np.random.Generator) and C.ndim > 2:
-        raise TypeError("rng must be a seed: the threads of a batch cannot share a Generator")
+        raise TypeError("rng must be a seed, got a Generator, which the threads of a batch cannot share")
     parts = sides.apart()
     many = len(parts)
     starts = start if isinstance(start, list) and len(start) == many and is_results(start) else [start] * many
@@ -140,7 +140,7 @@ def solve_tensors(
 
 
 def is_results(start: list[Any]) -> bool:
-    """Is this a start for every problem of a batch?"""
+    """True if this is a list with one start for every problem of a batch."""
     return all(isinstance(each, Result) for each in start)
 
 
@@ -154,7 +154,7 @@ class _Batch(NamedTuple):
     options: dict[str, Any]
 
     def solve(self, some: range) -> list[tuple[Problem, Result]]:
-        """A share of the problems: together where they may be, and one by one what is left or has gone wrong."""
+        """Solve a share of the problems: together where possible, and the rest, or those with errors, one by one."""
         problems = [self._problem(which) for which in some]
         results: list[Any] = [None] * len(some)
         if len(some) > 1 and self.options.get("callback") is None and all(self.starts[k] is None for k in some):
@@ -183,7 +183,7 @@ class _Sides(NamedTuple):
 
     @classmethod
     def of(cls, C: Tensor, a: Tensor | None, b: Tensor | None, kernels: Any) -> "_Sides":
-        """Checked: shapes that fit each other, real numbers."""
+        """The tensors, checked to hold real numbers and to have matching shapes."""
         require_tensor("C", C)
         if C.ndim < 2:
             raise ValueError(f"C must have at least 2 dimensions, got shape {tuple(C.shape)}")
@@ -211,7 +211,7 @@ class _Sides(NamedTuple):
         return cls(tuple(ready), dtype)
 
     def apart(self) -> list[tuple[Any, ...]]:
-        """The costs, masses and kernels of every problem; a Gram matrix that all share is looked at once."""
+        """The costs, masses and kernels of every problem; a shared Gram matrix is checked once."""
         many, sides = len(self.tensors[0]), list[Any]()
         for name, part, single in zip(_PARTS, self.tensors, (2, 1, 1, 2, 2), strict=True):
             if part is None:
@@ -235,7 +235,7 @@ def _gram(kernel: Any) -> Tensor | None:
 
 
 def _mirrored(gram: Tensor, given: torch.dtype) -> Tensor:
-    """Each Gram matrix made symmetric, if it is so up to the rounding of the precision that it was given in."""
+    """Each Gram matrix made symmetric, if it is symmetric up to the rounding of its precision."""
     if given == torch.float64 or not given.is_floating_point:
         return gram
     off = (gram - gram.mT).detach().abs().amax((-2, -1), keepdim=True)
@@ -245,32 +245,32 @@ def _mirrored(gram: Tensor, given: torch.dtype) -> Tensor:
 
 
 def _ridge(gram: Tensor) -> Tensor:
-    """What makes up for rounding below double precision, for each matrix: zeros off the diagonal."""
+    """A diagonal for each matrix that makes up for rounding below double precision."""
     size = gram.shape[-1]
     rounding = 0.0 if gram.dtype == torch.float64 or not gram.is_floating_point() else torch.finfo(gram.dtype).eps
     if size * rounding > _LARGEST_RIDGE:
         name = str(gram.dtype).removeprefix("torch.")
         _checks.warn(
-            f"a Gram matrix of {size} points in {name} gets a ridge of {size * rounding:.2g} times its diagonal for "
-            "its rounding, which changes the problem: make it in float32 at least"
+            f"a Gram matrix of {size} points in {name} gets a ridge of {size * rounding:.2g} times its diagonal to "
+            "make up for rounding, which changes the problem: compute it in float32 at least"
         )
     scale = gram.detach().diagonal(dim1=-2, dim2=-1).amax(-1).to("cpu", torch.float64)
     return size * rounding * scale[..., None, None] * torch.eye(size, dtype=torch.float64)
 
 
 def require_fixed(**weights: Any) -> None:
-    """See that no weight asks for a gradient, which it would not get."""
+    """Raise an error if a weight requires a gradient, which it would not get."""
     for name, weight in weights.items():
         for each in weight if isinstance(weight, list | tuple) else [weight]:
             if isinstance(each, Tensor) and each.requires_grad:
-                raise TypeError(f"{name} must not need a gradient: no gradient reaches the weights; call .detach()")
+                raise TypeError(f"{name} must not require a gradient, since weights get none: call .detach()")
 
 
 class _Solution(torch.autograd.Function):
-    """Plans and values of a batch of solved problems, as functions of what these were made from.
+    """Plans and values of a batch of solved problems, as functions of the inputs of the problems.
 
-    The backward pass is itself made of differentiable operations, with the plan out of the forward pass, which
-    has a derivative of its own: so derivatives of any order are right.
+    The backward pass consists of differentiable operations on the plan of the forward pass, which is differentiable
+    itself, so that derivatives of any order are exact.
     """
 
     @staticmethod
@@ -283,7 +283,7 @@ class _Solution(torch.autograd.Function):
             filled[parts.rows, parts.cols] = parts.mass
         weights = torch.tensor([problem.unbalanced for problem, _ in solved], dtype=torch.float64)
         ctx.reg = solved[0][0].reg
-        ctx.set_materialize_grads(False)  # no step is taken where only the value is wanted
+        ctx.set_materialize_grads(False)  # no step is needed if only the value is used
         ctx.save_for_backward(plan, weights, a, b, gram_a, gram_b)
         return plan, torch.tensor([result.value for _, result in solved], dtype=torch.float64)
 

@@ -1,4 +1,4 @@
-"""Routers by other transport plans, for comparison: they are solved on the CPU, by the package's baselines."""
+"""Routers by other kinds of transport, for comparison, solved on the CPU by the package's baselines."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from .router import TransportRouter
 
 
 class _PlanRouter(TransportRouter):
-    """The k largest entries a token of somebody's plan; where it has fewer, the most probable experts."""
+    """The k largest entries of a plan for each token; where it has fewer, the most probable experts."""
 
     def __init__(
         self, num_experts: int, k: int = 1, *, capacity_factor: float = 1.0, inference: str = "topk", **options: Any
@@ -21,7 +21,7 @@ class _PlanRouter(TransportRouter):
         super().__init__(num_experts, k, capacity_factor=capacity_factor, inference=inference, **options)
 
     def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
-        """The experts by the plan."""
+        """The experts chosen by the plan."""
         a, b = self.capacities(probabilities.double().cpu())
         value = (probabilities / probabilities.amax()).double().cpu()
         geometry = self.geometry(None if features is None else features.double().cpu())
@@ -29,7 +29,7 @@ class _PlanRouter(TransportRouter):
         return (plan + 1e-9 * value).topk(self.k, dim=1).indices.to(probabilities.device)
 
     def geometry(self, features: Tensor | None) -> dict[str, Any]:
-        """What the problem has beside costs and masses."""
+        """The arguments of the problem besides costs and masses."""
         return {"unbalanced": 1.0}
 
     def solve(self, problem: Problem) -> Result:
@@ -38,14 +38,14 @@ class _PlanRouter(TransportRouter):
 
 
 class _RegularisedRouter(_PlanRouter):
-    """By a plan with one weight of its own."""
+    """A router whose plan has the weight ``reg``."""
 
     def __init__(self, num_experts: int, k: int = 1, *, reg: float = 1.0, **options: Any) -> None:
         super().__init__(num_experts, k, **options)
         self.reg = _checks.number("reg", reg, positive=True)
 
     def extra_repr(self) -> str:
-        """What the module was made with."""
+        """The settings of the module."""
         return f"{super().extra_repr()}, reg={self.reg:g}"
 
 
@@ -102,7 +102,7 @@ class KLRouter(_RegularisedRouter):
         self.reg_m = _checks.number("reg_m", reg_m, positive=True)
 
     def extra_repr(self) -> str:
-        """What the module was made with."""
+        """The settings of the module."""
         return f"{super().extra_repr()}, reg_m={self.reg_m:g}"
 
     def solve(self, problem: Problem) -> Result:
@@ -136,7 +136,7 @@ class SSOTRouter(_RegularisedRouter):
 
 
 class SCOTRouter(_RegularisedRouter):
-    """Sparsity-constrained transport (Liu et al., 2023): at most k entries a token, marginals that are to be exact.
+    """Sparsity-constrained transport (Liu et al., 2023): at most k entries for each token, hard marginals.
 
     Parameters
     ----------
@@ -162,14 +162,14 @@ class SCOTRouter(_RegularisedRouter):
 
 
 class MMDRouter(_PlanRouter):
-    """Our objective without a budget (MMD-UOT), and the k largest entries of its plan.
+    """The k largest entries of the unbudgeted optimum of our objective (MMD-UOT).
 
     Parameters
     ----------
     num_experts, k
         As in `Router`.
     kernel : kernel or name
-        Between tokens; `IMQv2` by default. `Delta` needs no features.
+        The kernel between tokens; `IMQv2` by default. `Delta` needs no features.
     unbalanced, reg : float
         λ and λ₂.
     **options
@@ -200,7 +200,7 @@ class MMDRouter(_PlanRouter):
         self.reg = _checks.number("reg", reg, positive=False)
 
     def extra_repr(self) -> str:
-        """What the module was made with."""
+        """The settings of the module."""
         return f"{super().extra_repr()}, kernel={self.kernel}, unbalanced={self.unbalanced:g}, reg={self.reg:g}"
 
     def geometry(self, features: Tensor | None) -> dict[str, Any]:
@@ -213,5 +213,5 @@ class MMDRouter(_PlanRouter):
         return {"kernels": (Delta(), gram), "unbalanced": self.unbalanced, "reg": self.reg}
 
     def solve(self, problem: Problem) -> Result:
-        """The optimum without a budget."""
+        """The unbudgeted optimum."""
         return baselines.mmd_uot(problem)

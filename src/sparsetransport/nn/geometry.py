@@ -1,4 +1,4 @@
-"""Costs and kernels on tensors: the same as those of the package, but gradients flow through them, on any device."""
+"""Differentiable costs and kernels on tensors of any device, the same as those for arrays."""
 
 from typing import Any
 
@@ -14,27 +14,27 @@ from ..geometry.radial import formulas
 def squared_distances(x: Tensor, y: Tensor) -> Tensor:
     """All squared Euclidean distances between points of shape (..., m, d) and (..., n, d), without autocast.
 
-    From the differences where there are few features, which is exact for equal points; by a product of matrices where
+    Computed from differences if there are few features, which is exact for equal points, and by a matrix product if
     there are many.
     """
     if x.shape[-1] <= 16:
         return (x.unsqueeze(-2) - y.unsqueeze(-3)).square().sum(-1)
-    centre = y.mean(-2, keepdim=True).detach()  # distances do not change, rounding does
+    centre = y.mean(-2, keepdim=True).detach()  # distances do not change, but rounding errors are smaller
     x, y = x - centre, y - centre
     with torch.autocast(x.device.type, enabled=False):
         return ((x * x).sum(-1, keepdim=True) - 2.0 * x @ y.mT + (y * y).sum(-1).unsqueeze(-2)).clamp_min(0.0)
 
 
 def cost_matrix(x: Tensor, y: Tensor, metric: str = "sqeuclidean") -> Tensor:
-    """The matrix of costs between two point sets, through which gradients flow.
+    """The differentiable matrix of costs between two point sets.
 
     Parameters
     ----------
     x, y : tensors of shape (..., m, d) and (..., n, d)
         The points; leading dimensions are a batch.
     metric : {"sqeuclidean", "euclidean", "cosine"}
-        Cosine means one minus the cosine of the angle, which zero vectors do not have. The gradient of a Euclidean
-        distance of zero is zero.
+        "cosine" is one minus the cosine of the angle, which is not defined for zero vectors. The gradient of a
+        Euclidean distance of zero is zero.
 
     Examples
     --------
@@ -63,13 +63,13 @@ _FORMULAS = formulas(torch.exp, torch.sqrt, distance)
 
 
 def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
-    """The Gram matrix of points of shape (..., n, d), through which gradients flow; None for `Delta`.
+    """The differentiable Gram matrix of points of shape (..., n, d); None for `Delta`.
 
     Parameters
     ----------
     kernel : kernel, name, rule or function
-        A kernel of the package. A rule finds a bandwidth for each set of points of a batch, and it is held fixed: no
-        gradient flows through it. A function of your own takes the points, twice, and gives a tensor (..., n, n).
+        A kernel of the package. A rule finds a bandwidth for each set of points of a batch, which gets no gradient. A
+        function is called with the points as both arguments and returns a tensor of shape (..., n, n).
     points : tensor of shape (..., n, d)
 
     Examples
@@ -93,13 +93,13 @@ def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
             raise ValueError(f"the Gram matrix of kernel must have shape {shape}, got {tuple(gram.shape)}")
         return gram
     square = squared_distances(points, points)
-    square.diagonal(dim1=-2, dim2=-1).zero_()  # a root would blow up what rounding leaves there
+    square.diagonal(dim1=-2, dim2=-1).zero_()  # a root would amplify the rounding errors there
     values: Tensor = _FORMULAS[kernel.name](square, bandwidth(kernel.sigma2, square.detach()))
     return values
 
 
 def bandwidth(sigma2: float | str, square: Tensor) -> Tensor | float:
-    """σ² itself, or for each set of points the median or mean of their squared distances; one where they are zero."""
+    """σ² itself, or the median or mean squared distance of each set of points; one if that is zero."""
     if not isinstance(sigma2, str):
         return float(sigma2)
     n = square.shape[-1]
@@ -112,7 +112,7 @@ def bandwidth(sigma2: float | str, square: Tensor) -> Tensor | float:
     if sigma2 == "mean":
         found = above.mean(-1)
     else:
-        ordered, count = above.sort(-1).values, above.shape[-1]  # the mean of the two in the middle, as NumPy has it
+        ordered, count = above.sort(-1).values, above.shape[-1]  # the mean of the two in the middle, as in NumPy
         found = 0.5 * (ordered[..., (count - 1) // 2] + ordered[..., count // 2])
     return torch.where(found > 0.0, found, 1.0)[..., None, None]
 
@@ -135,14 +135,16 @@ def two_sides(x: Any, y: Any) -> tuple[Tensor, Tensor]:
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"x and y must have the same number of features, got {x.shape[-1]} and {y.shape[-1]}")
     if any(k != j and 1 not in (k, j) for k, j in zip(x.shape[-3::-1], y.shape[-3::-1], strict=False)):
-        raise ValueError(f"x and y must be batches of one size, got {tuple(x.shape[:-2])} and {tuple(y.shape[:-2])}")
+        raise ValueError(
+            f"x and y must have equal batch dimensions, got {tuple(x.shape[:-2])} and {tuple(y.shape[:-2])}"
+        )
     dtype = torch.promote_types(x.dtype, y.dtype)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     return x.to(dtype), y.to(dtype)
 
 
 def require_points(name: str, points: Any) -> None:
-    """See that this is a tensor of points, or of a batch of them."""
+    """Raise an error unless this is a tensor of points, or of a batch of point sets."""
     require_tensor(name, points)
     if points.ndim < 2:
         raise ValueError(f"{name} must have at least 2 dimensions, got shape {tuple(points.shape)}")
@@ -151,7 +153,7 @@ def require_points(name: str, points: Any) -> None:
 
 
 def require_finite(**points: Tensor) -> None:
-    """See that there is no NaN or infinity among them."""
+    """Raise an error if a coordinate is NaN or infinite."""
     for name, each in points.items():
         bad = (~torch.isfinite(each)).nonzero()
         if len(bad):
@@ -160,7 +162,7 @@ def require_finite(**points: Tensor) -> None:
 
 
 def require_tensor(name: str, value: Any) -> None:
-    """See that an input is a tensor of real numbers."""
+    """Raise an error unless an input is a tensor of real numbers."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(value).__name__}")
     if value.is_complex() or value.dtype == torch.bool:

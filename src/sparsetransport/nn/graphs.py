@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-_KEPT = 8  # graphs, the least used one is dropped for the ninth
+_KEPT = 8  # graphs; the least recently used one is dropped for a new one
 
 
 class _Recorded(NamedTuple):
@@ -19,8 +19,8 @@ class _Recorded(NamedTuple):
 class GraphCache:
     """Runs a function of tensors as a CUDA graph, one for each kind of input.
 
-    The function must not wait for the device, and its work must depend on the shapes alone. On a CPU, inside somebody
-    else's capture, and under ``torch.compile`` it is simply called. Copies of the cache start empty.
+    The function must not wait for the device, and its operations must depend on the shapes alone. On a CPU, inside
+    another capture, and under ``torch.compile`` it is called directly. Copies of the cache start empty.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class GraphCache:
     def __call__(
         self, what: Hashable, function: Callable[..., tuple[Tensor, ...]], *inputs: Tensor
     ) -> tuple[Tensor, ...]:
-        """``function(*inputs)``; ``what`` is everything else that the function's work depends on."""
+        """``function(*inputs)``; ``what`` is everything else that the operations depend on."""
         if not all(each.is_cuda for each in inputs):
             return function(*inputs)
         if torch.compiler.is_compiling() or torch.cuda.is_current_stream_capturing():
@@ -51,7 +51,7 @@ class GraphCache:
 
 
 def _record(function: Callable[..., tuple[Tensor, ...]], inputs: tuple[Tensor, ...]) -> _Recorded:
-    """Run the function until everything that compiles has, then record it."""
+    """Run the function to compile everything, then record it."""
     static = tuple(each.detach().clone() for each in inputs)
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream())

@@ -23,40 +23,40 @@ Masses = Tensor | Sequence[Tensor | None] | None
 
 
 class SparseTransportLoss(torch.nn.Module):
-    r"""The value of transport with a budget between two clouds of points, as a loss.
+    r"""The objective of the plan within a budget between two clouds of points, as a loss.
 
-    Gradients reach the points through the costs and through the Gram matrices, and the masses.
+    Gradients reach the points, through the costs and the Gram matrices, and the masses.
 
     Parameters
     ----------
     budget : int, Matroid or None
-        As in ``solve``; None: the exact optimum without a budget.
+        As in ``solve``; None for the unbudgeted optimum.
     kernels : kernel, name, rule, or a pair of them
-        What marginal errors are measured with. A bandwidth that a rule finds is that of the problem's own points,
-        whatever else is in the batch, and is held fixed in the gradient.
+        The kernels that measure marginal errors. A rule finds the bandwidth from the points of each problem alone, and
+        the bandwidth gets no gradient.
     unbalanced : float, pair of floats, or "auto"
-        λ: what missing the masses costs. "auto" looks at the costs of each problem in each call, so that a loss in any
-        units moves mass, and λ is held fixed in the gradient. Give a number where the loss is to be one function
-        throughout a training; what "auto" finds for typical points, ``Problem.from_points(x, y).unbalanced``, is a good
-        one. Where λ is so small that a plan is empty, points have no reason to move, and a warning says so, once.
+        λ, the weight of the marginal errors. "auto" depends on the costs of each problem in each call, so that the loss
+        moves mass in any units; λ gets no gradient. Give a number if the loss must be the same function throughout
+        training; ``Problem.from_points(x, y).unbalanced`` for typical points is a good one. If λ is so small that a
+        plan is empty, the points get no gradient from the costs, and a warning is given once.
     reg : float
         λ₂.
     metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     reduction : {"mean", "sum", "none"}
-        What becomes of the values of a batch.
+        How the values of a batch are combined.
     fixed_kernel : bool
-        No gradient through the Gram matrices, for kernels narrower than the steps that are to be taken.
+        Treat the Gram matrices as constants in the gradient, for kernels narrower than the intended steps.
     warm_start : bool
-        Begin each solve with the support of the one before, for points that move little between calls.
+        Start each solve from the support of the previous one, for points that move little between calls.
     **options
-        ``method``, ``gap_tol`` and everything else as in ``solve``.
+        ``method``, ``gap_tol`` and all other options of ``solve``.
 
     Attributes
     ----------
     results : list of Result
-        Of the last call, one for each problem: links, status, gap. They hold the costs and kernels of that call, until
-        the next one; copies and saved modules have none.
+        The results of the last call, one for each problem. They hold the costs and kernels of that call until the next
+        one; copies and saved modules have none.
 
     Examples
     --------
@@ -100,14 +100,14 @@ class SparseTransportLoss(torch.nn.Module):
         self.fixed_kernel = _checks.flag("fixed_kernel", fixed_kernel)
         self.warm_start = _checks.flag("warm_start", warm_start)
         self.results: list[Result] = []
-        self._told = False  # that a plan was empty
+        self._told = False  # whether a warning about empty plans was given
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the results, which may be large."""
+        """The state without the results, which may be large."""
         return self.__dict__ | {"results": []}
 
     def extra_repr(self) -> str:
-        """What the module was made with."""
+        """The settings of the module."""
         return (
             f"budget={self.budget}, kernels={self.kernels!r}, unbalanced={self.unbalanced!r}, reg={self.reg}, "
             f"metric={self.metric!r}, reduction={self.reduction!r}"
@@ -116,14 +116,14 @@ class SparseTransportLoss(torch.nn.Module):
     def forward(self, x: Clouds, y: Clouds, a: Masses = None, b: Masses = None) -> Tensor:
         """The value for points of shape (..., m, d) and (..., n, d), with masses or uniform ones.
 
-        Clouds of different sizes come as lists of tensors, one a problem, and their masses, if there are any, as well.
+        Clouds of different sizes are lists of tensors, one for each problem, and so are their masses, if given.
         """
         if isinstance(x, list | tuple) or isinstance(y, list | tuple):
             value, self.results = self._one_by_one(x, y, a, b)
         else:
             x, y = two_sides(x, y)
             start = self.results if self.warm_start and self._fits([(x, y)]) else self.options.get("start")
-            self.results = []  # so that those of two calls do not meet in memory
+            self.results = []  # so that memory never holds those of two calls
             value, self.results = self._values(x, y, a, b, start)
         if not self._told:
             self._told = _tell_of_empty_plans(self.results)
@@ -136,7 +136,7 @@ class SparseTransportLoss(torch.nn.Module):
         none = [None] * len(x)
         for name, side in {"x": x, "y": y, "a": none if a is None else a, "b": none if b is None else b}.items():
             if not isinstance(side, list | tuple) or len(side) != len(x) or not side:
-                raise ValueError(f"{name} must be a list with a tensor for every problem, as x and y are")
+                raise ValueError(f"{name} must be a list with one tensor for every problem, as x and y are")
         clouds = [two_sides(*pair) for pair in zip(x, y, strict=True)]
         given = self.options.get("start")
         starts = given if isinstance(given, list) and is_results(given) else [given] * len(x)
@@ -155,19 +155,19 @@ class SparseTransportLoss(torch.nn.Module):
         try:
             outcome, results = solve_tensors(costs, a, b, kernels, **options)
         except ValueError:
-            require_finite(x=x, y=y)  # what is wrong with the costs comes from there
+            require_finite(x=x, y=y)  # bad points are reported rather than the bad costs they cause
             raise
         return outcome.value.to(dtype), results
 
     def _grams(self, x: Tensor, y: Tensor) -> Sequence[Tensor | None]:
-        if self.metric == "cosine":  # which sees directions alone, and so do the kernels
+        if self.metric == "cosine":  # which depends on directions alone, and so must the kernels
             x, y = directions("x", x), directions("y", y)
         sides = zip(sides_of(self.kernels, "median"), (x, y), strict=True)
         grams = [gram_matrix(kernel, points) for kernel, points in sides]
         return [None if gram is None else gram.detach() for gram in grams] if self.fixed_kernel else grams
 
     def _fits(self, clouds: list[tuple[Tensor, Tensor]]) -> bool:
-        """Were the last problems of this number and these shapes?"""
+        """True if the last problems had the same number and shapes."""
         shapes: list[tuple[int, ...]] = []
         for x, y in clouds:
             many = math.prod(np.broadcast_shapes(x.shape[:-2], y.shape[:-2]))
@@ -177,12 +177,12 @@ class SparseTransportLoss(torch.nn.Module):
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _tell_of_empty_plans(results: list[Result]) -> bool:
-    """Warn if there are any where mass was wanted: a loss that is dead looks like one that has converged."""
+    """Warn of empty plans between clouds with mass: a loss without gradient looks as if it had converged."""
     empty = sum(not part.mass.size and all(side.any() for side in part.wanted) for part in (r._parts for r in results))
     if empty:
         which = "the plan is" if len(results) == 1 else f"{empty} of {len(results)} plans are"
         _checks.warn(
-            f"{which} empty, so nothing draws the points together: to move any mass costs more than to miss it all; "
-            "raise unbalanced, or leave it at 'auto'"
+            f"{which} empty, so the costs give the points no gradient: moving mass costs more than the marginal errors "
+            "it removes; raise unbalanced, or leave it at 'auto'"
         )
     return empty > 0

@@ -1,4 +1,4 @@
-"""A sparse mixture of experts: every expert sees its own tokens and no others."""
+"""A sparse mixture of experts: every expert processes only the tokens routed to it."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ class SparseMoE(torch.nn.Module):
     Parameters
     ----------
     experts : modules
-        Each takes a batch of tokens and gives one output a token, all of the same shape.
+        Each takes a batch of tokens and returns one output for each token, all of the same shape.
     router : Router
     gate : module
         Logits of shape (n, m) from the tokens.
@@ -35,21 +35,21 @@ class SparseMoE(torch.nn.Module):
         super().__init__()
         self.experts = torch.nn.ModuleList(experts)
         if len(self.experts) != router.num_experts:
-            raise ValueError(f"experts must be as many as the router's {router.num_experts}, got {len(self.experts)}")
+            raise ValueError(f"experts must be num_experts = {router.num_experts} modules, got {len(self.experts)}")
         self.router, self.gate = router, gate
 
     def forward(self, tokens: Tensor, features: Tensor | None = None) -> tuple[Tensor, Routing]:
-        """The output for the tokens, and what the router decided.
+        """The output for the tokens, and the routing.
 
-        Tokens have the leading dimensions of the gate's logits, such as (n, d) or (batch, length, d), and so do
-        ``features``, which the router tells tokens apart by; by default the tokens themselves. All tokens are routed
-        as one batch, so leave padding out: ``layer(tokens[mask])``.
+        Tokens have the leading dimensions of the gate's logits, such as (n, d) or (batch, length, d), and so have
+        ``features``, which the router compares tokens by; the tokens themselves by default. All tokens are routed as
+        one batch, so leave padding out: ``layer(tokens[mask])``.
         """
         routing = self.router(self.gate(tokens), tokens if features is None else features)
         return self.combine(tokens, routing), routing
 
     def combine(self, tokens: Tensor, routing: Routing) -> Tensor:
-        """Send each expert its tokens and add up what comes back."""
+        """Send each expert its tokens and add up the weighted outputs."""
         lead, k = routing.experts.shape[:-1], self.router.k
         if tokens.shape[: len(lead)] != lead:
             raise ValueError(f"tokens must have shape ({', '.join(map(str, lead))}, ...), got {tuple(tokens.shape)}")

@@ -17,39 +17,39 @@ _INFERENCE = dict.fromkeys(("topk", "prices", "transport"))
 
 
 class Routing(NamedTuple):
-    """What a router decided."""
+    """The result of a router."""
 
     experts: Tensor
-    """Of shape (..., k): the experts of every token, no one twice."""
+    """Of shape (..., k): the experts of every token, all different."""
     weights: Tensor
-    """Of shape (..., k): what their outputs are weighted with; gradients reach the gate through it."""
+    """Of shape (..., k): the weights of their outputs; gradients reach the gate through them."""
     load: Tensor
-    """Of shape (m,): how many tokens each expert got."""
+    """Of shape (m,): the number of tokens of each expert."""
     loss: Tensor
     """The load-balancing loss, a scalar; gradients reach the gate through it too."""
 
 
 class Router(torch.nn.Module):
-    r"""What all routers share: checks, noise, combine weights and the load-balancing loss.
+    r"""The base class of all routers: checks, noise, combine weights and the load-balancing loss.
 
-    Weights are the gate's softmax at the chosen experts, normalised over them where k > 1, all in single precision. A
-    batch without tokens is routed to nobody. The load-balancing loss is
-    that of Switch Transformers, :math:`m \sum_i f_i \bar{p}_i` with the share of tokens :math:`f_i` and the mean
-    probability :math:`\bar{p}_i` of expert i; it is one where all are equal. A subclass has the method ``choose``.
+    Weights are the gate's softmax at the chosen experts, normalised over them if k > 1, in single precision. A batch
+    may have no tokens. The load-balancing loss is that of Switch Transformers, :math:`m \sum_i f_i \bar{p}_i` with the
+    share of tokens :math:`f_i` and the mean probability :math:`\bar{p}_i` of expert i; it is one if all are equal. A
+    subclass implements ``choose``.
 
     Parameters
     ----------
     num_experts : int
     k : int
-        Experts a token.
+        The number of experts for each token.
     noise : {"uniform", "normal"}, optional
-        Added to the logits in training, for the choice alone: uniform in [0, 1) or standard normal, from PyTorch's
-        global generator.
+        Noise added to the logits in training, only for the choice of experts: uniform in [0, 1) or standard normal,
+        from PyTorch's global generator.
     noise_scale : float
-        Times this.
+        The factor of the noise.
     check : bool
-        Look for logits that are not finite in single precision, which routers work in. It waits for the device, as
-        sending tokens to experts does anyway, and breaks the graph of ``torch.compile``.
+        Raise an error for logits that are not finite in single precision, which routers compute in. The check waits for
+        the device, as sending tokens to experts does anyway, and breaks the graph of ``torch.compile``.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Router(torch.nn.Module):
         self.check = _checks.flag("check", check)
 
     def extra_repr(self) -> str:
-        """What the module was made with."""
+        """The settings of the module."""
         scale = "" if self.noise is None else f", noise_scale={self.noise_scale:g}"
         return f"num_experts={self.num_experts}, k={self.k}, noise={self.noise!r}{scale}"
 
@@ -75,7 +75,7 @@ class Router(torch.nn.Module):
         raise NotImplementedError
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Routing:
-        """Route tokens with logits of shape (..., m) and, where the router looks at them, features (..., d)."""
+        """Route tokens with logits of shape (..., m) and, if the router uses them, features of shape (..., d)."""
         flat = self._checked(logits)
         tokens = None if features is None else self._features(features, logits)
         with torch.autocast(flat.device.type, enabled=False):
@@ -86,7 +86,7 @@ class Router(torch.nn.Module):
                 if self.training and self.noise is not None:
                     noisy = noisy + self.noise_scale * _NOISE[self.noise](noisy)
                 experts = self.choose(noisy.softmax(1), tokens) if len(flat) else flat.new_zeros(0, self.k).long()
-            # The softmax over the chosen is that over all, normalised, and has digits left where that has none.
+            # The softmax over the chosen experts equals the normalised one over all, and does not underflow.
             weights = single.gather(1, experts).softmax(1) if self.k > 1 else clean.gather(1, experts)
             counts = torch.zeros(self.num_experts, dtype=torch.int64, device=flat.device)
             load = counts.index_add(0, experts.flatten(), torch.ones_like(experts.flatten()))
@@ -101,7 +101,7 @@ class Router(torch.nn.Module):
             raise ValueError(f"logits must have shape (..., {self.num_experts}), got {tuple(logits.shape)}")
         flat = logits.reshape(-1, self.num_experts)
         if self.check:
-            finite = torch.isfinite(flat.detach().float())  # what routers look at; float64 goes further
+            finite = torch.isfinite(flat.detach().float())  # the precision of routers
             if not bool(finite.all()):
                 token, expert = torch.nonzero(~finite)[0].tolist()
                 value = flat[token, expert].item()
@@ -118,7 +118,7 @@ class Router(torch.nn.Module):
 
 
 class TopKRouter(Router):
-    """The k most probable experts of every token, whatever that does to their load.
+    """The k most probable experts of every token, whatever their load.
 
     Parameters
     ----------
@@ -135,12 +135,12 @@ class TopKRouter(Router):
     """
 
     def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
-        """The top k."""
+        """The k most probable experts."""
         return probabilities.topk(self.k, dim=1).indices
 
 
 class NoisyTopKRouter(TopKRouter):
-    """Top-k of logits with normal noise in training (Shazeer et al., 2017), to be used with the balancing loss.
+    """The top k of logits with normal noise in training (Shazeer et al., 2017), to be used with the balancing loss.
 
     Parameters
     ----------
@@ -161,10 +161,10 @@ class NoisyTopKRouter(TopKRouter):
 
 
 class TransportRouter(Router):
-    """What routers by transport share: the experts come from a plan between experts and the tokens of the batch.
+    """The base class of routers by transport, which choose experts by a plan between experts and the batch of tokens.
 
-    ``inference`` says what happens in ``eval`` mode, where a token's expert had better not depend on the others of its
-    batch: "topk" is the plain top k; "transport" makes a plan as in training, which is what the paper does.
+    ``inference`` is the choice in ``eval`` mode, where a token's experts should not depend on the rest of its batch:
+    "topk" is the plain top k; "transport" computes a plan as in training, as in the paper.
     """
 
     modes = dict.fromkeys(("topk", "transport"))
@@ -176,27 +176,27 @@ class TransportRouter(Router):
         self.inference = inference
 
     def extra_repr(self) -> str:
-        """What the module was made with."""
+        """The settings of the module."""
         return f"{super().extra_repr()}, capacity_factor={self.capacity_factor:g}, inference={self.inference!r}"
 
     def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
-        """By transport in training, as asked for in evaluation."""
+        """By transport in training, by ``inference`` in evaluation."""
         if not self.training and self.inference == "topk":
             return probabilities.topk(self.k, dim=1).indices
         return self.transport(probabilities, features)
 
     def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
-        """The experts by a plan for the whole batch."""
+        """The experts chosen by a plan for the whole batch."""
         raise NotImplementedError
 
     def capacities(self, probabilities: Tensor) -> tuple[Tensor, Tensor]:
-        """The masses of the two sides: what each expert should get, and one for each token."""
+        """The masses of the two sides: the capacity of each expert, and one for each token."""
         n, m = probabilities.shape
         return probabilities.new_full((m,), self.capacity_factor * n / m), probabilities.new_ones(n)
 
 
 class SparseTransportRouter(TransportRouter):
-    r"""At most k experts a token by sparse transport: balanced loads, without a loss that enforces them.
+    r"""At most k experts for each token by sparse transport, with balanced loads and no balancing loss.
 
     The plan minimises, over the tokens of the batch,
 
@@ -204,35 +204,35 @@ class SparseTransportRouter(TransportRouter):
         \langle C, \gamma\rangle + \lambda\|\gamma 1 - a\|^2 + \lambda\|\gamma^\top 1 - b\|^2_G
         + \tfrac{\lambda_2}{2}\|\gamma\|^2, \qquad C = -\mathrm{softmax}^\top / \max,
 
-    with at most k entries a token, ``a`` the capacity of each expert, ``b`` one for each token, and a kernel G between
-    the tokens' features. It is solved on the device of the logits; see `sparsetransport.nn.assignment` for how. Which
-    experts a token gets is a matter of the experts' prices alone, and the kernel decides how much mass it sends there:
-    a mixture pays for the first and `plan` gives both.
+    with at most k entries for each token, where ``a`` is the capacity of each expert, ``b`` is one for each token, and
+    G is the Gram matrix of the tokens' features. It is solved on the device of the logits, as described in
+    `sparsetransport.nn.assignment`. The experts of a token depend on the experts' prices alone; the kernel only affects
+    the masses. A mixture of experts needs the experts alone; `plan` returns both.
 
     Parameters
     ----------
     num_experts, k
         As in `Router`.
     kernel : kernel or name
-        Between tokens, in `plan`; `IMQv2` by default. `Delta` needs no features.
+        The kernel between tokens, in `plan`; `IMQv2` by default. `Delta` needs no features.
     unbalanced : float
-        λ: 0.1 lets loads differ by a few tokens where the gate insists, 10 and more make them equal.
+        λ: 0.1 lets loads differ by a few tokens where the gate has strong preferences, 10 or more makes them equal.
     reg : float
         λ₂.
     capacity_factor : float
-        Each expert's capacity is this times n / m, in the masses of `plan`. No token is dropped, and as all experts
-        have the same capacity, it has no say in which are chosen.
+        The capacity of each expert is this times n / m, in the masses of `plan`. No token is dropped, and since all
+        experts have the same capacity, the choice of experts does not depend on it.
     inference : {"topk", "prices", "transport"}
-        What happens in ``eval`` mode. "topk" is plain top-k, which the gate alone decides. "prices" takes the top k of
-        the probabilities less the running mean of the experts' prices in training: loads stay balanced where the
-        probabilities of the experts in question are not small beside the prices, and a token's experts depend on no
-        other token. "transport" makes a plan for the batch as in training, as the paper does: a
-        token's experts depend on the others of its batch, though not on their order.
+        The choice in ``eval`` mode. "topk" is the plain top k of the gate. "prices" takes the top k of the
+        probabilities minus the running mean of the experts' prices in training: a token's experts do not depend on
+        other tokens, and loads stay balanced unless the probabilities are small compared with the prices. "transport"
+        computes a plan for the batch as in training, as in the paper: a token's experts depend on the other tokens of
+        the batch, but not on their order.
     momentum : float
-        Of the running mean of the prices.
+        The momentum of the running mean of the prices.
     price_steps, repair_rounds, mass_steps : int
-        Steps of the solver. Where a gate is very sure, very uneven and has hundreds of experts, more ``repair_rounds``
-        make loads more even.
+        The numbers of steps of the solver. For a gate that is nearly certain, very uneven and has hundreds of experts,
+        more ``repair_rounds`` make loads more even.
     graphs : bool
         Replay the solver as a CUDA graph, one for each batch size.
     noise, noise_scale, check
@@ -300,9 +300,9 @@ class SparseTransportRouter(TransportRouter):
         self.register_buffer("batches", torch.zeros((), dtype=torch.float32))
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
-        """Go where the model goes; the router's own numbers stay in single precision, whatever the weights become.
+        """Move the buffers with the model, but keep them in single precision.
 
-        A running mean of prices and a count of batches would stand still in half precision.
+        A running mean of prices and a count of batches would stop changing in half precision.
         """
         kept = {name: self._buffers[name] for name in ("prices", "batches")}
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
@@ -313,19 +313,19 @@ class SparseTransportRouter(TransportRouter):
         return self
 
     def extra_repr(self) -> str:
-        """What the module was made with."""
+        """The settings of the module."""
         weights = f"unbalanced={self.setting.unbalanced:g}, reg={self.setting.reg:g}"
         return f"{super().extra_repr()}, kernel={self.kernel}, {weights}"
 
     def choose(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
-        """By transport in training, as asked for in evaluation."""
+        """By transport in training, by ``inference`` in evaluation."""
         if not self.training and self.inference == "prices":
             mean = self.prices / (1.0 - self.momentum**self.batches).clamp_min(1e-12)
             return (probabilities - mean).topk(self.k, dim=1).indices
         return super().choose(probabilities, features)
 
     def transport(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
-        """The experts by the router's problem; in training the running prices take note."""
+        """The experts chosen by the router's problem; updates the running prices in training."""
         inputs = probabilities, self._order(probabilities, features)
         if self._graphs is None:
             experts, prices = self._choose(*inputs)
@@ -337,29 +337,29 @@ class SparseTransportRouter(TransportRouter):
         return experts
 
     def _choose(self, probabilities: Tensor, order: Tensor) -> tuple[Tensor, ...]:
-        """Experts, and prices in units of probability, since every batch has a scale of its own."""
+        """Experts, and prices in units of probability, since the scale differs between batches."""
         scale = probabilities.amax()
         experts, prices = choose(probabilities / scale, *self.capacities(probabilities), order, self.setting)
         return experts, torch.nan_to_num(prices * scale, 0.0, 0.0, 0.0)  # a bad batch must not spoil the running mean
 
     @torch.no_grad()
     def plan(self, logits: Tensor, features: Tensor | None = None) -> Assignment:
-        """The whole plan for a batch: the experts of every token as in training, the masses there, and the prices.
+        """The whole plan for a batch: the experts of every token as in training, their masses, and the prices.
 
-        A mixture needs the experts alone, so that `forward` leaves the masses out, and with them the kernel.
+        `forward` does not compute the masses, which a mixture does not need, and so does not use the kernel.
 
         Parameters
         ----------
         logits : tensor of shape (..., m)
         features : tensor of shape (..., d), optional
-            What the kernel compares; `Delta` needs none.
+            The features that the kernel compares; `Delta` needs none.
 
         Returns
         -------
         Assignment
             ``experts`` and ``mass`` of shape (..., k), and ``prices`` of shape (m,), in units of the largest
-            probability. A token's experts come best first by what it gains there, its probability less what the
-            expert's load costs; their masses need not be in that order.
+            probability. The experts of a token are sorted by its probability minus the price of the expert, the best
+            one first; their masses need not be in that order.
         """
         probabilities = self._checked(logits).float().softmax(1)
         if not len(probabilities):
@@ -375,8 +375,8 @@ class SparseTransportRouter(TransportRouter):
         return found._replace(experts=found.experts.reshape(shape), mass=found.mass.reshape(shape))
 
     def _order(self, probabilities: Tensor, features: Tensor | None) -> Tensor:
-        """Any number that tells tokens apart and does not depend on their place in the batch."""
+        """Numbers that distinguish tokens and do not depend on their positions in the batch."""
         seen = probabilities if features is None else features
         if self._weights.shape != seen.shape[1:] or self._weights.device != seen.device:
             self._weights = torch.arange(1, seen.shape[1] + 1, device=seen.device, dtype=torch.float32).cos()
-        return seen.float() @ self._weights  # plain sums would be all alike after a layer norm
+        return seen.float() @ self._weights  # plain sums would all be equal after a layer norm

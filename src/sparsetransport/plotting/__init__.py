@@ -1,7 +1,7 @@
-"""Pictures of plans and of how they came about. Needs matplotlib, which is imported only when something is drawn.
+"""Plots of plans and of the paths of solves. Needs matplotlib, which is imported only when something is drawn.
 
-Every function takes ``ax=`` and returns the Axes. The colours are those of Okabe and Ito, which the colour-blind can
-tell apart; shapes and fillings say the same, so that nothing is lost in greyscale.
+Every function takes ``ax=`` and returns the Axes. The colours are the colour-blind safe palette of Okabe and Ito;
+markers and fills carry the same information, so that nothing is lost in greyscale.
 """
 
 from ._common import require_matplotlib

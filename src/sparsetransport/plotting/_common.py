@@ -1,4 +1,4 @@
-"""What all pictures share: colours, Axes, and what is to be drawn, checked."""
+"""Helpers of all plots: colours, Axes, and checks of what is drawn."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BLUE, ORANGE, BLACK, GREY = "#0072B2", "#D55E00", "#222222", "#767676"
-FEW = 30  # rows or columns up to which every one gets its tick and its line
+FEW = 30  # rows or columns up to which every one has a tick and a line
 MANY = 500  # points of a side from which links are drawn over the markers, and cells as dots
 
 
 def require_matplotlib() -> None:
-    """Say in one sentence what is missing, if it is."""
+    """Raise an error that says how to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
@@ -65,5 +65,5 @@ def in_the_plane(name: str, points: Any, count: int) -> Floats:
     """Checked points of the plane, one for each row or column of the plan."""
     array = _checks.real_array(name, points, ndim=2)
     if array.shape != (count, 2):
-        raise ValueError(f"{name} must have shape ({count}, 2) to be drawn beside this plan, got {array.shape}")
+        raise ValueError(f"{name} must have shape ({count}, 2) to be drawn with this plan, got {array.shape}")
     return array

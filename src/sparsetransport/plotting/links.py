@@ -12,7 +12,7 @@ from ._common import BLACK, BLUE, MANY, ORANGE, axes_or_new, entries_of, in_the_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LONGEST = 10.0  # of a picture with one scale, in heights
+_LONGEST = 10.0  # the largest aspect ratio of a plot with equal scales
 _DISTANCES = (3.0, 10.0, 20.0, 30.0)
 _DIRECTIONS = [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0), (0.7, 0.7), (0.7, -0.7), (-0.7, 0.7), (-0.7, -0.7)]
 
@@ -40,7 +40,7 @@ def plot_edges(
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     weights : pair of arrays of shape (m,) and (n,), optional
-        What the areas of the markers are proportional to; all alike by default.
+        Weights that the areas of the markers are proportional to; equal by default.
     widest : float
         The width of the heaviest link in points.
     color : str
@@ -74,7 +74,7 @@ def plot_edges(
     order = np.argsort(mass, kind="stable")  # heavy links on top
     ends = np.stack([x[rows[order]], y[cols[order]]], axis=1)
     width = np.maximum(widest * mass[order] / mass.max(initial=1e-300), 0.25)
-    above = 5 if max(m, n) > MANY else 2  # so many markers would hide the links
+    above = 5 if max(m, n) > MANY else 2  # many markers would hide the links
     ax.add_collection(
         LineCollection(list(ends), linewidths=width, colors=color, alpha=0.75, capstyle="round", zorder=above)
     )
@@ -100,21 +100,21 @@ def plot_edges(
         zorder=4,
     )
     width, height = np.ptp(np.concatenate([x, y]), axis=0)
-    # One scale for both coordinates, unless that would leave a line of one of them.
+    # The same scale for both coordinates, unless the plot would be too long.
     ax.set_aspect("equal" if min(width, height) > max(width, height) / _LONGEST else "auto")
     ax.autoscale_view()
     return ax
 
 
 def _two(name: str, value: Any) -> tuple[Any, Any]:
-    """One thing for each cloud."""
+    """A pair of arrays, one for each cloud."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         raise TypeError(f"{name} must be a pair of arrays, one for X and one for Y, got {type(value).__name__}")
     return value[0], value[1]
 
 
 def _marker_areas(side: str, weight: Any, count: int) -> Floats:
-    """Areas in square points, proportional to the weights, smaller where there are many."""
+    """Areas in square points, proportional to the weights, smaller for many points."""
     array = _checks.masses(f"the {side} of weights", weight, count)
     usual = float(np.clip(3000.0 / count, 3.0, 45.0))
     mean = array.mean()
@@ -122,22 +122,22 @@ def _marker_areas(side: str, weight: Any, count: int) -> Floats:
 
 
 def label_points(points: Any, names: Any, *, ax: "Axes", farthest: float = 10.0, **style: Any) -> "Axes":
-    """Write names beside points, the first ones first, and leave out those for which there is no room.
+    """Write names beside points in the given order, and leave out those for which there is no room.
 
-    Markers and texts that are on the Axes already are not covered. Set the limits of the Axes before.
+    Markers and texts that are on the Axes already are not covered. Set the limits of the Axes first.
 
     Parameters
     ----------
     points : array of shape (count, 2)
         The points.
     names : list of str
-        What to write beside them.
+        The names of the points.
     ax : matplotlib Axes
-        Where the points are.
+        The Axes with the points.
     farthest : float
-        How far from its marker a name may stand, in points; beyond 10 a line joins them.
+        The largest distance of a name from its marker, in points; beyond 10 a line joins them.
     **style
-        What matplotlib's ``Text`` understands, such as ``fontsize``.
+        Arguments of matplotlib's ``Text``, such as ``fontsize``.
 
     Returns
     -------

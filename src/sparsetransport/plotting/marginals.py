@@ -1,4 +1,4 @@
-"""The masses asked for and those that a plan reaches."""
+"""The given masses and the marginals of a plan."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def plot_marginals(plan: Any, a: Any = None, b: Any = None, *, ax: "Axes | None" = None, color: str = BLUE) -> "Axes":
-    """Draw the masses asked for and those a plan reaches: rows upwards, columns downwards.
+    """Draw the given masses and the marginals of a plan: rows upwards, columns downwards.
 
-    Filled bars are the sums of the plan, the black outline is what was asked for. Where there are more than a few
-    points, they are sorted by what was asked for, then by what was reached.
+    Filled bars are the row and column sums of the plan, the black outline is the given masses. More than a few points
+    are sorted by their mass, then by their sum.
 
     Parameters
     ----------
     plan : Result, SciPy sparse array, or array of shape (m, n)
         The plan.
     a, b : arrays of shape (m,) and (n,), optional
-        What was asked for. By default what the result says; for an array, uniform with total one, as in `solve`.
+        The given masses. By default those of the result; for an array, uniform with total one, as in `solve`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     color : str
@@ -53,7 +53,7 @@ def plot_marginals(plan: Any, a: Any = None, b: Any = None, *, ax: "Axes | None"
     _draw_marginal(ax, asked_b, np.bincount(cols, mass, n).astype(np.float64), "columns", -1.0, color)
     ax.axhline(0.0, color=BLACK, linewidth=0.8)
     ax.set(xlim=(0.0, 1.0), ylabel="mass", xticks=[])
-    ax.set_xlabel("points" if max(m, n) <= FEW else "points, sorted by the mass asked for")
+    ax.set_xlabel("points" if max(m, n) <= FEW else "points, sorted by their given mass")
     ax.yaxis.set_major_formatter(lambda height, _: f"{abs(height):.3g}")
     ax.margins(y=0.25)  # room for the texts and the legend
     ax.spines[["top", "right", "bottom"]].set_visible(False)
@@ -62,7 +62,7 @@ def plot_marginals(plan: Any, a: Any = None, b: Any = None, *, ax: "Axes | None"
 
 
 def _draw_marginal(ax: "Axes", asked: Floats, reached: Floats, side: str, sign: float, color: str) -> None:
-    """Bars upwards or downwards over the whole width of the Axes, and how much of the mass is in place."""
+    """Bars upwards or downwards over the whole width of the Axes, and the share of the mass in place."""
     count = len(asked)
     if count > FEW:
         order = np.lexsort((-reached, -asked))
@@ -72,8 +72,8 @@ def _draw_marginal(ax: "Axes", asked: Floats, reached: Floats, side: str, sign: 
     lows, highs = (edges[:-1] + edges[1:] - width) / 2.0, (edges[:-1] + edges[1:] + width) / 2.0
     bars = np.stack([lows, lows, highs, highs], axis=1).ravel()
     heights = sign * np.stack([0.0 * reached, reached, reached, 0.0 * reached], axis=1).ravel()
-    ax.fill_between(bars, heights, color=color, alpha=0.45, linewidth=0, label="reached")
-    ax.stairs(sign * asked, edges, color=BLACK, linewidth=1.3, label="asked for")
+    ax.fill_between(bars, heights, color=color, alpha=0.45, linewidth=0, label="plan")
+    ax.stairs(sign * asked, edges, color=BLACK, linewidth=1.3, label="given masses")
     total = float(asked.sum())
     share = 100.0 * float(np.minimum(asked, reached).sum()) / total if total else 100.0
     height, va = (0.91, "top") if sign > 0.0 else (0.02, "bottom")
@@ -82,6 +82,6 @@ def _draw_marginal(ax: "Axes", asked: Floats, reached: Floats, side: str, sign: 
 
 
 def _first_two(ax: "Axes") -> tuple[list[Any], list[str]]:
-    """The handles and labels of the first two things drawn: later ones repeat them."""
+    """The handles and labels of the first two items; later ones repeat them."""
     handles, labels = ax.get_legend_handles_labels()
     return handles[:2], labels[:2]

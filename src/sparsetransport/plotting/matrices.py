@@ -10,16 +10,16 @@ from ._common import BLUE, FEW, MANY, ORANGE, axes_or_new, entries_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_WORDS = 40  # words written along a side at the most
+_WORDS = 40  # the most words written along a side
 
 
 def plot_plan(plan: Any, *, ax: "Axes | None" = None, color: str = BLUE) -> "Axes":
-    """Draw a plan as a matrix: one dot an entry, its area proportional to the mass.
+    """Draw a plan as a matrix: one dot for each entry, its area proportional to the mass.
 
     Parameters
     ----------
     plan : Result, SciPy sparse array, or array of shape (m, n)
-        What to draw; entries that are zero are left out.
+        The plan; entries that are zero are left out.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     color : str
@@ -48,11 +48,11 @@ def plot_plan(plan: Any, *, ax: "Axes | None" = None, color: str = BLUE) -> "Axe
         ax.set_yticks(range(m))
         ax.grid(color="0.9", linewidth=0.8)
         ax.set_axisbelow(True)
-    # A dot fills its cell where cells can be seen, and stays visible where they cannot.
+    # A dot fills its cell, and stays visible if cells are too small to see.
     frame = ax.get_window_extent()
     cell = min(frame.width / n, frame.height / m) * 72.0 / ax.figure.dpi
     widest = float(np.clip(0.9 * cell, 5.0, 22.0))
-    margin = max(0.5, 0.5 * widest / cell)  # of a whole dot, where that is larger than a cell
+    margin = max(0.5, 0.5 * widest / cell)  # a whole dot if that is larger than a cell
     ax.set(xlim=(-margin, n - 1 + margin), ylim=(m - 1 + margin, -margin))
     area = np.maximum(widest**2 * mass / mass.max(initial=1e-300), max(0.2 * widest, 1.2) ** 2)
     ax.scatter(cols, rows, s=area, color=color, linewidths=0)
@@ -75,7 +75,7 @@ def plot_alignment(
     links : list of pairs, optional
         Links to compare with, drawn as open squares.
     cmap : str
-        A matplotlib colour map that goes from light to dark.
+        A matplotlib colour map from light to dark.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def plot_alignment(
         ax = plot_plan(plan, ax=ax)
     else:
         ax = axes_or_new(ax)
-        shades = np.zeros((max(m, 1), max(n, 1)))  # of a sentence without words too
+        shades = np.zeros((max(m, 1), max(n, 1)))  # also for a sentence without words
         shades[rows, cols] = mass
         ax.imshow(shades, cmap=cmap, vmin=0.0, vmax=mass.max(initial=1e-300), interpolation="nearest")
     if max(m, n) <= 2 * FEW:
@@ -128,7 +128,7 @@ def plot_alignment(
 
 
 def _words(name: str, words: Any, count: int) -> list[str]:
-    """As many words as the plan has rows or columns."""
+    """The words, checked to be as many as the plan has rows or columns."""
     found = [str(word) for word in words]
     if len(found) != count:
         raise ValueError(f"{name} must have one word for each of the {count} points, got {len(found)}")

@@ -1,4 +1,4 @@
-"""How a plan came about: the objective and its bounds along the path."""
+"""The objective and its bounds along the path of a solve, or over several budgets."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -18,21 +18,21 @@ def plot_path(
 ) -> "Axes":
     """Draw the objective and its gap against the number of entries along the path of a solve.
 
-    The line is the lowest objective seen with at most so many entries; the dot is the plan itself, the diamond the knee
-    of the line. A dashed line shows the lower bound where the result has one already: ask for ``result.lower_bound`` or
-    ``result.certify()`` first, or for ``bounds``, which shade the gap along the path as well.
+    The line is the lowest objective on the path with at most so many entries; the dot is the plan itself, the diamond
+    the knee of the line. A dashed line shows the lower bound if the result has one already: call ``result.lower_bound``
+    or ``result.certify()`` first, or give ``bounds``, which also shades the gap along the path.
 
     Parameters
     ----------
     result : Result
-        What `solve` gave back.
+        The result of `solve`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     bounds : int
-        Prove the tight lower bound for so many sizes on the way, this plan's own included, and draw those and the gap.
+        The number of sizes, this plan's included, for which to compute and draw the tight lower bound and the gap.
     knee : bool
-        Mark where the line bends most: the point that, as drawn, lies farthest below the straight one between its ends.
-        The plans on the way are not polished, so the best plan of that size may be much better.
+        Mark the knee: the point farthest, as drawn, below the straight line between the ends. The plans on the path are
+        not improved, so the best plan of that size may be much better.
     color : str
         The colour of the line.
 
@@ -76,18 +76,18 @@ def plot_sweep(
 ) -> "Axes":
     """Draw the objective of several plans and its lower bound against their numbers of entries.
 
-    Each plan is as good as its solve made it, unlike those of `plot_path`, which are met on the way to one plan.
+    Each plan is the result of its own solve, unlike the plans of `plot_path`, which are steps towards one plan.
 
     Parameters
     ----------
     results : list of Result
-        What `solve_sweep` gave back, or ``tried.values()`` of what `solve_fewest` did.
+        The results of `solve_sweep`, or ``tried.values()`` of the result of `solve_fewest`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
     bounds : bool
-        Prove the tight lower bound of each plan, and draw those and the gap.
+        Compute the tight lower bound of each plan, and draw the bounds and the gap.
     knee : bool
-        Mark where the line bends most, as `plot_path` does.
+        Mark the knee of the line, as in `plot_path`.
     color : str
         The colour of the line.
 
@@ -111,9 +111,9 @@ def plot_sweep(
     plans = list(results)
     for plan in plans:
         if not isinstance(plan, Result):
-            raise TypeError(f"results must be a list of Results, got one of {type(plan).__name__}")
+            raise TypeError(f"results must be a list of Results, got a {type(plan).__name__} in it")
     if not plans:
-        raise ValueError("results must have a plan to draw, got none")
+        raise ValueError("results must hold at least one Result, got none")
     best = {len(plan._parts.mass): plan for plan in sorted(plans, key=lambda plan: -plan.value)}
     plans = [best[count] for count in sorted(best)]
     entries, values = np.array(sorted(best)), np.array([plan.value for plan in plans])
@@ -134,9 +134,9 @@ def _draw(
     color: str,
     marker: str | None = None,
 ) -> float:
-    """The objective, the tight bounds of some plans, the gap between and the knee.
+    """Draw the objective, the tight bounds of some plans, the gap between them and the knee.
 
-    Where the axis should be logarithmic, what is not worth seeing on it: bounds that are zero but for rounding. Else 0.
+    Returns the lower end of a logarithmic axis, which hides bounds that are zero up to rounding; 0 for a linear axis.
     """
     is_log = bool(values.min() > 0.0 and values.max() > 20.0 * values.min())
     ax.plot(entries, values, color=color, linewidth=1.8, marker=marker, markersize=5, label="objective")
@@ -157,14 +157,14 @@ def _draw(
 
 
 def _between(places: Ints, x: Ints, y: Floats, is_log: bool) -> Floats:
-    """Heights of a line where it is drawn straight between its points."""
+    """Heights of a line that is drawn straight between its points."""
     if is_log and y.min() > 0.0:
         return np.exp(np.interp(places, x, np.log(y)))
     return np.interp(places, x, y)
 
 
 def _finish(ax: "Axes", floor: float) -> "Axes":
-    """Scales, logarithmic down to the floor at the most if there is one, labels and the legend."""
+    """Set the scales, logarithmic down to at most the floor if there is one, labels and the legend."""
     from matplotlib.ticker import LogFormatter, MaxNLocator
 
     if floor > 0.0:
@@ -174,7 +174,7 @@ def _finish(ax: "Axes", floor: float) -> "Axes":
         ax.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.4)))
     ax.set(xlabel="entries of the plan", ylabel="objective")
     places = ax.xaxis.get_major_locator()
-    if isinstance(places, MaxNLocator):  # not so on Axes that the user gave other ticks
+    if isinstance(places, MaxNLocator):  # not if the user set other ticks
         places.set_params(integer=True)
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
@@ -182,7 +182,7 @@ def _finish(ax: "Axes", floor: float) -> "Axes":
 
 
 def _knee(entries: Ints, heights: Floats) -> int | None:
-    """The point of a falling line farthest below the chord between its ends, in shares of both; None if straight."""
+    """The point of a falling line farthest below the chord between its ends, both axes scaled; None if straight."""
     fall = float(heights[0] - heights[-1])
     if fall <= 0.0:
         return None

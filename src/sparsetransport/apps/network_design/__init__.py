@@ -1,7 +1,7 @@
-"""Which links to build between plants and products, for demand that is not known yet.
+"""Network design: the links to build between plants and products for uncertain demand.
 
-``design`` chooses them, ``evaluate`` says what any set of links earns, ``dedicated`` and ``long_chain`` are the classic
-answers to compare with, and ``draw`` makes the picture.
+``design`` chooses the links, ``evaluate`` computes the profit of any set of links, ``dedicated`` and ``long_chain`` are
+the classic networks to compare with, and ``draw`` plots a network.
 """
 
 from .choose import Comparison, Design, design

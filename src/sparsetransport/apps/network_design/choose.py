@@ -19,41 +19,40 @@ from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
 from .exchange import Choice, exchange_links, in_order, is_small
 
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
-STRETCH = 2.0  # links that the scenarios have no use for serve the same ones with their deviations so much larger
+STRETCH = 2.0  # spare links are chosen for the scenarios with their deviations multiplied by this
 
 
 class Comparison(NamedTuple):
-    """A network beside ours: its links, what it earns, and what a design with as many links earns."""
+    """A network to compare with: its links, its profit, and the profit of a design with as many links."""
 
     name: str
     links: int
     expected: float
     held_out: float | None
-    ours: float | None  # `design` with so many links; None: there are fewer in ours, or more that are there already
+    ours: float | None  # profit of a `design` with as many links; None if ours has fewer, or more fixed ones
     ours_held_out: float | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Design:
-    """A network for demand that is not known yet.
+    """A network for uncertain demand.
 
     Attributes
     ----------
     links : int array of shape (k, 2)
-        Plant and product of every link, in order of choice: those that were there already come first, then each time
-        the one that adds most expected profit to those before it. Where links times links times scenarios times plants
-        and products exceed five millions, that is so, nearly, for as many as there are plants or products, whatever is
-        more; the rest follow in order of the profit that they carry. The first so many links earn much, but a design
-        of its own for so many can earn more.
+        Plant and product of every link: the fixed links first, then in each place the link that adds most expected
+        profit to those before it. If links² times scenarios times (plants plus products) exceeds five million, this
+        order is approximate and covers as many links as there are plants or products, whichever is more; the rest are
+        sorted by the profit that they carry. A design with a smaller ``links`` can earn more than the first links here.
     fixed : int
-        How many were there already.
+        The number of fixed links.
     training : Evaluation
-        What the network earns in the scenarios it was chosen for: ``profits``, ``utilisation``, ``unmet`` and ``idle``
-        of each, ``expected`` over all.
+        The profits in the training scenarios: ``profits``, ``utilisation``, ``unmet`` and ``idle`` of each scenario,
+        ``expected`` over all.
     held_out : Evaluation or None
-        The same for scenarios that it was not chosen for, if some were given.
+        The same for the held-out scenarios, if given.
     shared : SharedResult
-        The transport problem behind it: plans, path and certificate; its links are those before any were exchanged
+        The result of the transport problem: plans, path and certificate; its links are those before any were exchanged
         for profit.
     """
 
@@ -79,16 +78,15 @@ class Design:
 
     @cached_property
     def full(self) -> tuple[Evaluation, Evaluation | None]:
-        """Full flexibility, every link that is not forbidden: on the training and on the held-out scenarios."""
+        """Full flexibility, with every link that is not forbidden, on the training and the held-out scenarios."""
         return self.evaluate(np.argwhere(self._task.allowed))
 
     @cached_property
     def comparison(self) -> list[Comparison]:
-        """Full flexibility, the dedicated network and the long chain, and what designs with as many links earn.
+        """Full flexibility, the dedicated network and the long chain, and the profits of designs with as many links.
 
-        Computed when it is first asked for, the designs anew, with the same arguments. They keep the links that are
-        there already and the limits of plants and products, which the classic networks need not: the names of those
-        that do not keep the limits say so.
+        Computed on first use; the designs are solved again with the same arguments. They keep the fixed links and the
+        limits of plants and products, which the classic networks need not: a name says so if one exceeds the limits.
         """
         return [self._compare(*row) for row in self._classic]
 
@@ -106,24 +104,24 @@ class Design:
         return rows
 
     def evaluate(self, links: Any) -> tuple[Evaluation, Evaluation | None]:
-        """What any other links earn in the training and in the held-out scenarios."""
+        """The profits of any other links in the training and in the held-out scenarios."""
         chosen = pairs("links", links, self._task.rates.shape)
         return self._task.score(chosen), self._task.judge(chosen, self._held_out)
 
     def curve(self, points: int = 20) -> tuple[Ints, Floats, Floats | None]:
-        """Expected profit against the number of links: the first so many of ``links``, as they are built one by one.
+        """Expected profit against the number of links, for the first ones of ``links``, built one by one.
 
-        A design of its own for so many links can earn more.
+        A design with a smaller ``links`` can earn more.
 
         Parameters
         ----------
         points : int
-            At so many numbers of links, from the first that is built to all; fewer where there are not so many links.
+            How many numbers of links to evaluate, from the first link to all; fewer if there are fewer links.
 
         Returns
         -------
         counts, training, held_out
-            Numbers of links, and the expected profits of so many.
+            The numbers of links, and the expected profits with them.
         """
         first = min(max(self.fixed, 1), len(self.links))
         steps = np.linspace(first, len(self.links), _checks.positive_int("points", points))
@@ -154,7 +152,7 @@ class Design:
 
 
 class _Task(NamedTuple):
-    """What `design` was asked for, checked."""
+    """The arguments of `design`, checked."""
 
     rates: Floats
     capacity: Floats
@@ -170,7 +168,7 @@ class _Task(NamedTuple):
         mean = self.weights @ self.demand
         demands = np.maximum(mean + stretch * (self.demand - mean), 0.0)
         mass = float(self.capacity.mean() + mean.mean())
-        earning = self.allowed & (self.rates > 0.0)  # a fixed link may earn nothing
+        earning = self.allowed & (self.rates > 0.0)  # a fixed link may have no profit
         rate = float(self.rates[earning].mean()) if earning.any() else 1.0
         costs = np.where(self.allowed, -self.rates, np.inf)
         weight = strength * rate / mass if mass > 0.0 else 1.0
@@ -189,22 +187,22 @@ class _Task(NamedTuple):
 
     @property
     def lopsided(self) -> bool:
-        """Do capacity and demand differ enough that aiming at both misses both?"""
+        """True if capacity and demand differ so much that soft marginals would miss both."""
         total, wanted = float(self.capacity.sum()), self.demand.sum(axis=1)
         return bool(np.abs(wanted - total).max() > 0.01 * total)
 
     @property
     def choice(self) -> Choice:
-        """What links may be exchanged for, and what for."""
+        """The data of the exchange of links."""
         limits = self.budget.limits(self.rates.shape)
         return Choice(self.rates, self.capacity, self.demand, self.allowed, limits, len(self.fixed))
 
     def score(self, links: Ints) -> Evaluation:
-        """What links earn in the training scenarios."""
+        """The profits of links in the training scenarios."""
         return best_use(links, self.rates, self.capacity, self.demand, self.weights)
 
     def judge(self, links: Ints, held_out: Floats | None) -> Evaluation | None:
-        """What links earn in other scenarios, if there are any."""
+        """The profits of links in the held-out scenarios, if there are any."""
         if held_out is None:
             return None
         return best_use(links, self.rates, self.capacity, held_out, scenario_weights(None, len(held_out)))
@@ -227,46 +225,46 @@ def design(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> Design:
-    """Choose which links to build so that the expected profit over demand scenarios is large.
+    """Choose the links to build for a large expected profit over demand scenarios.
 
-    All scenarios share the links, as `solve_shared` chooses them: profits are negative costs, capacities and demands
-    the masses of soft marginals, so that demand may go unmet and capacity idle. The weight of the marginals is the one
-    of `STRENGTHS` whose network earns most in the training scenarios; with it the choice also begins once with the
-    dedicated network and once with the long chain, where there are links enough. Links that the scenarios have no use
-    for are chosen for the same ones with twice their deviations from the mean. At last single links are exchanged for
-    others, or added, while that raises the expected profit of the training scenarios. Up to 20,000 plants times
-    products times scenarios this goes on, from each network that was tried, until no exchange of one link earns more;
-    beyond that it ends after work in proportion to links and scenarios. Whatever is compared, a network earns what the
-    linear program of `evaluate` says.
+    All scenarios share the links, which `solve_shared` chooses: profits are negative costs, and capacities and demands
+    are the masses of soft marginals, so that demand may be unmet and capacity idle. The weight of the marginals is the
+    one of `STRENGTHS` whose network has the largest profit in the training scenarios; with this weight the choice is
+    also started from the dedicated network and from the long chain, if there are enough links. Links that the scenarios
+    do not need are chosen for scenarios with twice the deviations from the mean. Finally single links are exchanged or
+    added while that raises the expected profit in the training scenarios. Up to 20,000 plants times products times
+    scenarios this continues, from each network that was tried, until no exchange of one link helps; for larger problems
+    it ends after an amount of work proportional to links and scenarios. All profits are those of the linear program of
+    `evaluate`.
 
     Parameters
     ----------
     profit : array of shape (m, n)
-        The profit of a unit of each product (column) from each plant (row). Where it is not positive no link is built.
+        The profit of a unit of each product (column) from each plant (row). Only links with positive profit are built.
     supply : array of shape (m,)
         The capacity of the plants.
     demand_scenarios : array of shape (z, n)
-        The demand for each product, one row a scenario.
+        The demand for each product, one row for each scenario.
     links : int
-        How many links there may be.
+        The largest number of links.
     fixed : list of pairs, optional
-        Links that are there already, as plant and product; they stay, whatever they earn.
+        Existing links, as pairs of plant and product; they are kept, whatever they earn.
     forbidden : list of pairs, or bool array of shape (m, n), optional
         Links that cannot be built; none of them may be fixed.
     max_per_plant, max_per_product : int or list of int, optional
-        How many links a plant or a product may have, those that are there included; one number for all or one each.
+        The most links of a plant or a product, fixed ones included; one number for all, or one for each.
     count_fixed : bool
-        Do the fixed links count among ``links``? False: they are free, and so many are built on top.
+        True if the fixed links count among ``links``; False if ``links`` is the number of additional links.
     weights : array of shape (z,), optional
-        How much each scenario counts; equal by default.
+        The weight of each scenario; equal by default.
     held_out : array of shape (z', n), optional
-        Scenarios to judge the network by that it is not chosen for.
+        Scenarios to evaluate the network on that it is not chosen for.
     polish : bool
-        Exchange links for better ones at the end, where that raises the profit.
+        Improve the network at the end, by exchanges of links that raise the profit.
     n_jobs : int, optional
-        Threads, as in `solve_shared`: all cores by default. The result does not depend on it.
+        The number of threads, as in `solve_shared`; all cores by default. The result does not depend on it.
     callback : callable, optional
-        Called after each step of choosing; a true answer ends the design with what there is.
+        Called after each step of the choice; a true return value ends the design with the links so far.
 
     Returns
     -------
@@ -320,7 +318,7 @@ def _designed(
 
 
 class _Sticky:
-    """A callback that stays with its true answer: there are many searches, and whoever stops one means all."""
+    """A callback that stays true once it was: there are several searches, and a stop ends all of them."""
 
     def __init__(self, callback: Callback) -> None:
         self.callback, self.stopped = callback, False
@@ -333,9 +331,9 @@ class _Sticky:
 def _choose(
     task: _Task, options: dict[str, Any]
 ) -> tuple[tuple[SharedResult, Evaluation, list[Problem]], list[Evaluation]]:
-    """The links that earn most of those found with each weight of the marginals, and from each classic network; all.
+    """The most profitable links over all weights of the marginals and all classic networks, and all that were tried.
 
-    Of two weights with which links earn the same, the larger; a classic network to begin with only if it earns more.
+    Of two weights with the same profit the larger one wins; a start from a classic network wins only if it earns more.
     """
     found: list[tuple[SharedResult, Evaluation, list[Problem]]] = []
     for scaled in (False, True) if task.lopsided else (False,):
@@ -357,9 +355,9 @@ def _choose(
 
 
 def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evaluation:
-    """Links exchanged for others that earn more in the training scenarios, if the linear program agrees.
+    """Links after exchanges that raise the profit in the training scenarios, as confirmed by the linear program.
 
-    Where that takes no time the exchanges also begin with the other networks that were tried.
+    For small problems the exchanges also start from the other networks that were tried.
     """
     choice = task.choice
     best, seen = earned, set[bytes]()
@@ -376,7 +374,7 @@ def _exchange(task: _Task, earned: Evaluation, tried: list[Evaluation]) -> Evalu
 
 
 def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:
-    """The links, and if the scenarios have no use for all that may be built, more for scenarios that vary more."""
+    """The links, and if the scenarios do not need all that may be built, more links for scenarios that vary more."""
     if len(chosen) >= task.links or not task.allowed.any():
         return chosen
     problems = task.problems(STRENGTHS[-1], scaled=task.lopsided, stretch=STRETCH)
@@ -420,7 +418,7 @@ def _task(
 
 
 def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:
-    """How many links each plant or product may have, which those that are there must not exceed."""
+    """The most links of each plant or product, checked against the fixed links."""
     if np.ndim(limit) == 0:
         limits = np.full(count, _checks.positive_int(name, limit), np.int64)
     else:
@@ -428,17 +426,17 @@ def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:
         if limits.dtype.kind not in "iu" or limits.shape != (count,):
             raise TypeError(f"{name} must be a positive int or a list of {count} ints, got {limit!r}")
         if limits.min() < 0:
-            raise ValueError(f"{name} must not be negative, got {limits.min()} for number {limits.argmin()}")
+            raise ValueError(f"{name} must not be negative, got {limits.min()} at {limits.argmin()}")
     over = np.flatnonzero(np.bincount(ends, minlength=count) > limits)
     if over.size:
         raise ValueError(
-            f"{name} must allow the fixed links, got {limits[over[0]]} for number {over[0]}, which has more"
+            f"{name} must allow the fixed links, got {limits[over[0]]} at {over[0]}, which has more fixed links"
         )
     return np.minimum(limits, most)
 
 
 def _held_out(held_out: Any, products: int) -> Floats:
-    """Scenarios to judge by."""
+    """The held-out scenarios, checked."""
     demand = _checks.real_array("held_out", held_out, ndim=2)
     if demand.shape[1] != products:
         raise ValueError(f"held_out must have one column for each of the {products} products, got {demand.shape[1]}")

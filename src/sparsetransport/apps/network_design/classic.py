@@ -1,4 +1,4 @@
-"""The classic networks: one plant a product, and Jordan and Graves' long chain."""
+"""The classic networks: one plant for each product, and the long chain of Jordan and Graves."""
 
 from typing import Any
 
@@ -12,22 +12,22 @@ from .evaluation import best_use, market, scenario_weights
 def dedicated(
     profit: Any, supply: Any, demand_scenarios: Any, *, weights: Any = None, allowed: NDArray[np.bool_] | None = None
 ) -> Ints:
-    """One product a plant and one plant a product, as profitable as they come.
+    """The dedicated network: one product for each plant and one plant for each product, as profitable as possible.
 
-    Plants and products are matched so that the profit at the mean demand is largest. Where there are more of the one
-    than of the other, each of these has one link, where most of its profit comes from when all links are there and
-    demand is the mean; there are max(m, n) links in all.
+    Plants and products are matched for the largest profit at the mean demand. If there are more of one kind, each of
+    the surplus ones has one link, the one with most of its profit under full flexibility at the mean demand; there are
+    max(m, n) links in all.
 
     Parameters
     ----------
     profit, supply, demand_scenarios, weights
         As in `design`.
     allowed : bool array of shape (m, n), optional
-        Which links may be built; all by default. Whoever would get another one goes without.
+        Which links may be built; all by default. Links of the network that may not be built are left out.
 
     Returns
     -------
-    int array of shape (max(m, n), 2), or fewer where some are not allowed
+    int array of shape (max(m, n), 2), or fewer if some are not allowed
 
     Examples
     --------
@@ -42,7 +42,7 @@ def dedicated(
 def long_chain(
     profit: Any, supply: Any, demand_scenarios: Any, *, weights: Any = None, allowed: NDArray[np.bool_] | None = None
 ) -> Ints:
-    """The dedicated network and as many links again, which join all of it to one cycle (Jordan and Graves, 1995).
+    """The long chain: the dedicated network and as many links again, which form one cycle (Jordan and Graves, 1995).
 
     Every plant can also make the product of the next one, and the last plant that of the first.
 
@@ -53,7 +53,7 @@ def long_chain(
 
     Returns
     -------
-    int array of shape (2 max(m, n), 2), or fewer where that names a link twice or some are not allowed
+    int array of shape (2 max(m, n), 2), or fewer if links coincide or are not allowed
 
     Examples
     --------
@@ -70,7 +70,7 @@ def long_chain(
 def _matched(
     profit: Any, supply: Any, demand_scenarios: Any, weights: Any, allowed: NDArray[np.bool_] | None
 ) -> tuple[Ints, NDArray[np.bool_]]:
-    """The links of the dedicated network, those that may not be built included, and which may."""
+    """All links of the dedicated network, and which of them may be built."""
     from scipy.optimize import linear_sum_assignment
 
     rates, capacity, demand = market(profit, supply, demand_scenarios)

@@ -1,4 +1,4 @@
-"""What a network earns: a linear program for every scenario."""
+"""The profit of a network: a linear program for every scenario."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from ..._checks import Floats, Ints
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Evaluation:
-    """What a network earns in every scenario, and how.
+    """The profit and the flows of a network in every scenario.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Evaluation:
     profits : array of shape (z,)
         The profit of every scenario.
     flows : array of shape (z, k)
-        What every link carries in it.
+        The flow of every link in every scenario.
     unmet : array of shape (z, n)
         Demand that is not served.
     idle : array of shape (z, m)
@@ -29,7 +29,7 @@ class Evaluation:
     utilisation : array of shape (z,)
         The share of all capacity that is used.
     weights : array of shape (z,)
-        How much each scenario counts; they add up to one.
+        The weights of the scenarios, which add up to one.
     """
 
     links: Ints
@@ -52,22 +52,22 @@ class Evaluation:
 
     @property
     def expected_flows(self) -> Floats:
-        """What every link is expected to carry."""
+        """The expected flow of every link."""
         return np.asarray(self.weights @ self.flows)
 
     @property
     def expected_unmet(self) -> float:
-        """The demand that is expected to go unserved."""
+        """The expected unmet demand."""
         return float(self.weights @ self.unmet.sum(axis=1))
 
     @property
     def expected_idle(self) -> float:
-        """The capacity that is expected to go unused."""
+        """The expected idle capacity."""
         return float(self.weights @ self.idle.sum(axis=1))
 
 
 def evaluate(links: Any, profit: Any, supply: Any, demand_scenarios: Any, *, weights: Any = None) -> Evaluation:
-    r"""What a network earns: for every scenario the best use of its links.
+    r"""The profit of a network: for every scenario the best flow over its links.
 
     .. math::
         \max_{x \ge 0} \sum_{(i,j)} P_{ij} x_{ij} \quad\text{with}\quad
@@ -78,15 +78,15 @@ def evaluate(links: Any, profit: Any, supply: Any, demand_scenarios: Any, *, wei
     Parameters
     ----------
     links : int array of shape (k, 2), or None
-        Plant and product of every link; None for full flexibility, all of them.
+        Plant and product of every link; None for full flexibility, which has all links.
     profit : array of shape (m, n)
         The profit of a unit of each product from each plant.
     supply : array of shape (m,)
         The capacity of the plants.
     demand_scenarios : array of shape (z, n)
-        The demand for each product, one row a scenario.
+        The demand for each product, one row for each scenario.
     weights : array of shape (z,), optional
-        How much each scenario counts; equal by default.
+        The weight of each scenario; equal by default.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def evaluate(links: Any, profit: Any, supply: Any, demand_scenarios: Any, *, wei
 
 
 def best_use(links: Ints, rates: Floats, capacity: Floats, demand: Floats, weights: Floats) -> Evaluation:
-    """The evaluation of links that have been checked."""
+    """The evaluation of links that are checked already."""
     m, n, k, z = len(capacity), demand.shape[1], len(links), len(demand)
     flows = np.zeros((z, k))
     if k:
@@ -133,8 +133,8 @@ def best_use(links: Ints, rates: Floats, capacity: Floats, demand: Floats, weigh
 def _flow(rates: Floats, links: Ints, capacity: Floats, demand: Floats) -> Floats:
     """The best flow over the links in one scenario.
 
-    HiGHS has absolute tolerances, so every flow is given as a share of the most that its link can carry, and every
-    profit as one of what the best link earns so: no unit is then too small to be seen.
+    HiGHS has absolute tolerances, so flows are scaled by the capacities of their links and profits by the largest one:
+    the result does not depend on units.
     """
     from scipy.optimize import linprog
 
@@ -150,13 +150,13 @@ def _flow(rates: Floats, links: Ints, capacity: Floats, demand: Floats) -> Float
     worth = rates[used] / rates[used].max() * (top / top.max())
     answer = linprog(-worth / worth.max(), A_ub=matrix, b_ub=np.ones(matrix.shape[0]), method="highs")
     if answer.x is None:
-        raise RuntimeError(f"HiGHS found no best flow: {answer.message}")
+        raise RuntimeError(f"HiGHS found no optimal flow: {answer.message}")
     flow[used] = top * np.maximum(answer.x, 0.0)
     return flow
 
 
 def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Floats, Floats]:
-    """Profits, capacities and demands that go together."""
+    """Profits, capacities and demands, checked to match."""
     rates = _checks.real_array("profit", profit, ndim=2)
     m, n = rates.shape
     capacity = _checks.real_array("supply", supply, ndim=1)
@@ -178,13 +178,13 @@ def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Flo
 
 
 def scenario_weights(weights: Any, count: int) -> Floats:
-    """A weight for each scenario; together they are one."""
+    """A weight for each scenario, with total one."""
     array = _checks.weights(weights, count)
     return np.asarray(array / array.sum())
 
 
 def pairs(name: str, links: Any, shape: tuple[int, int]) -> Ints:
-    """Links as an array of plants and products, each once and all of them there."""
+    """Links as an array of plants and products, checked, each once."""
     found = _checks.pairs(name, links, "pairs of plant and product")
     _checks.inside(name, found, shape, f"pairs of one of {shape[0]} plants and one of {shape[1]} products")
     return np.array(found, np.int64).reshape(-1, 2)

@@ -1,4 +1,4 @@
-"""Exchange single links of a network for others while its expected profit rises, and put them in order."""
+"""Exchange single links of a network while its expected profit rises, and sort them."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,42 +27,42 @@ from .rerouting import (
 
 LEAST = 1e-10  # a rise of the expected profit, as a share of it, that is worth an exchange
 DUST = 1e-12  # masses, as a share of the largest of their scenario, that count as none
-WORK = 3_000  # arcs looked at, for each link and scenario, before the search is given up, some 50 ns each
-MOST = 30_000_000  # and in all
-SMALL = 20_000  # plants times products times scenarios up to which this many arcs may be looked at:
+WORK = 3_000  # arcs visited for each link and scenario before the search is given up, about 50 ns each
+MOST = 30_000_000  # arcs visited in all
+SMALL = 20_000  # plants times products times scenarios up to which so many arcs may be visited:
 PATIENT = 2_000_000_000
-ORDERED = 5_000_000  # links² times scenarios times nodes up to which what a link adds is found anew in every place
+ORDERED = 5_000_000  # links² times scenarios times nodes up to which the order of links is exact
 
 
 def is_small(rates: Floats, demand: Floats) -> bool:
-    """Is the search to go on until no exchange helps?"""
+    """True if the search continues until no exchange helps."""
     return rates.size * len(demand) <= SMALL
 
 
 class Choice(NamedTuple):
-    """What links are chosen for, and from."""
+    """The profits, capacities and demands, and the links that may be chosen."""
 
     rates: Floats  # (m, n) profits
     capacity: Floats  # (m,)
     demand: Floats  # (scenarios, n)
     allowed: NDArray[np.bool_]  # (m, n) which may be built
-    limits: Limits  # how many, in all and of each plant and product
-    fixed: int  # how many must stay
+    limits: Limits  # on the links in all and of each plant and product
+    fixed: int  # the number of links that must stay
 
 
 def exchange_links(earned: Evaluation, choice: Choice) -> Ints:
-    """Links of which none can be exchanged for another, or added, that earn more in the scenarios.
+    """Links after exchanges and additions of single links, until none raises the profit in the scenarios.
 
     Parameters
     ----------
     earned : Evaluation
-        The links to begin with, the fixed ones first, and their flows.
+        The links to start from, the fixed ones first, and their flows.
     choice : Choice
 
     Returns
     -------
     int array of shape (k, 2)
-        A link that came for another has its place, one that came on top is at the end. The links of ``earned`` if
+        An exchanged link takes the place of the old one, an added link is at the end. The links of ``earned`` if
         nothing earns more.
     """
     if not len(earned.links) or earned.expected <= 0.0:
@@ -71,11 +71,11 @@ def exchange_links(earned: Evaluation, choice: Choice) -> Ints:
 
 
 def in_order(earned: Evaluation, choice: Choice) -> Evaluation:
-    """The same network with its links in an order in which the first so many earn much; fixed ones stay in front.
+    """The same network with its links sorted so that the first ones earn much; fixed links stay in front.
 
-    Each is the one that adds most to those before it, exactly where links and scenarios are few. Where they are many
-    that is so, nearly, until there are as many links as plants or products, whatever is more: then single ones add
-    little without others, and the rest are in order of the profit that they carry.
+    Each link is the one that adds most profit to those before it, exactly for few links and scenarios. For many this is
+    approximate, and only until there are as many links as plants or products, whichever is more: after that single
+    links add little without others, and the rest are sorted by the profit that they carry.
     """
     links, fixed = earned.links, choice.fixed
     if len(links) == fixed or earned.expected <= 0.0:
@@ -88,13 +88,13 @@ def in_order(earned: Evaluation, choice: Choice) -> Evaluation:
 
 
 def _best_first(earned: Evaluation, choice: Choice) -> list[int]:
-    """The places of links, each of which adds most to those before it; of those that add the same the first."""
+    """The order in which each link adds most profit to those before it; in a tie the first one."""
     (m, n), z, k = choice.rates.shape, len(choice.demand), len(earned.links)
     rates, market = _scaled(earned, choice)
     arcs = _arcs(earned.links, rates)
     arcs.active[:] = False
     prices = np.zeros((z, m + n))
-    state = State(np.zeros((z, k)), np.zeros((z, m)), np.zeros((z, n)), prices, prices)  # of no links
+    state = State(np.zeros((z, k)), np.zeros((z, m)), np.zeros((z, n)), prices, prices)  # without links
     exact = k * k * z * (m + n) <= ORDERED
     hopes, known = gains(arcs, state, market, np.arange(k)), np.zeros(k, bool)
     order: list[int] = []
@@ -104,7 +104,7 @@ def _best_first(earned: Evaluation, choice: Choice) -> list[int]:
             slot = int(hopes.argmax())
             if known[slot]:
                 break
-            # What a link adds mostly falls as others come: then one that is the best with what it added before is it.
+            # What a link adds usually falls as others are added: if it is still best after an update, it is the best.
             again = np.flatnonzero(~arcs.active) if exact else np.array([slot])
             hopes[again], known[again] = gains(arcs, state, market, again), True
         insert(arcs, state, market, slot)
@@ -114,7 +114,7 @@ def _best_first(earned: Evaluation, choice: Choice) -> list[int]:
 
 
 def _scaled(earned: Evaluation, choice: Choice) -> tuple[Floats, Market]:
-    """Profits whose largest is one, and capacities, demands, weights and what is no mass, for each scenario."""
+    """Profits scaled to a maximum of one, and capacities, demands, weights and zero thresholds of the scenarios."""
     rates, capacity, demand, allowed = choice[:4]
     capacities = np.minimum(capacity, demand.sum(axis=1)[:, None])
     demands = np.minimum(demand, capacity.sum())
@@ -139,7 +139,7 @@ def _arcs(links: Ints, rates: Floats) -> Links:
 
 
 class _Search:
-    """A network with the best flow of every scenario, and how much work there is left to do."""
+    """A network with the optimal flow of every scenario, and the work that is left."""
 
     def __init__(self, earned: Evaluation, choice: Choice) -> None:
         rates, _, demand, allowed, self.limits, self.fixed = choice
@@ -152,7 +152,7 @@ class _Search:
         self._flow(earned.flows)
 
     def run(self) -> Ints:
-        """Add links and exchange them, those that earn least first, until a whole round changes nothing."""
+        """Add and exchange links, the least profitable first, until a whole round changes nothing."""
         if self.left <= 0:
             return self.links
         self._look()
@@ -178,7 +178,7 @@ class _Search:
         )
 
     def _flow(self, flows: Floats) -> None:
-        """The best flow of every scenario: a given one, or made link by link where that is not quite the best."""
+        """The optimal flow of every scenario: the given one, or built link by link if that is not quite optimal."""
         capacities, demands, _, tiny = self.market
         self.flows = np.where(flows > tiny[:, None], flows, 0.0)
         self.used, self.served = np.zeros_like(capacities), np.zeros_like(demands)
@@ -201,7 +201,7 @@ class _Search:
         return State(self.flows, self.used, self.served, self.low, self.high)
 
     def _look(self) -> None:
-        """Which links might earn anything: those that would on top of all, for more links never earn less."""
+        """Compute the candidate list: links that might gain if added to all present ones."""
         outside = self.allowed.copy()
         outside[self.links[:, 0], self.links[:, 1]] = False
         rows, cols = np.nonzero(outside)
@@ -211,7 +211,7 @@ class _Search:
         self.candidates = Candidates(rows[keep], cols[keep], self.rates[rows, cols][keep])
 
     def _improve(self, slot: int) -> bool:
-        """Put a candidate into the place of a link, or on top of all for -1, if one there earns more."""
+        """Exchange a link for a candidate, or add one for -1, if that earns more."""
         rows, cols, _ = self.candidates
         if not len(rows):
             return False

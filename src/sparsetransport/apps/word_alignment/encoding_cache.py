@@ -1,4 +1,4 @@
-"""Encodings kept on disk, so that a sentence pair is read by a model once."""
+"""A disk cache of encodings, so that a model encodes a sentence pair once."""
 
 import hashlib
 import json
@@ -11,28 +11,28 @@ import numpy as np
 from ..._files import whole_file
 from .encoders import Encoder, TokenPair, VectorPair
 
-BATCH = 256  # pairs between two visits to the disk
+BATCH = 256  # pairs between two writes to the disk
 
 
 class CachedEncoder:
-    """An encoder that looks on the disk first.
+    """An encoder with a disk cache.
 
-    One ``.npz`` file a pair, under the name of the encoder, named by a hash of the words. Files are written under
-    another name and then renamed, so that several processes may share a folder, and an interruption leaves no half a
-    file; one that cannot be read is computed anew.
+    There is one ``.npz`` file for each pair, under the name of the encoder, named by a hash of the words. Files are
+    written under a temporary name and then renamed, so that several processes may share a folder and an interruption
+    leaves no incomplete file; a file that cannot be read is computed again.
 
     Parameters
     ----------
     encoder : Encoder
-        With a name, under which its encodings are kept.
+        An encoder with a name, under which its encodings are cached.
     folder : path
-        Made if need be.
+        The folder, created if necessary.
 
     Examples
     --------
     >>> import tempfile
-    >>> from sparsetransport.apps.encoders import FunctionEncoder
-    >>> from sparsetransport.apps.encoding_cache import CachedEncoder
+    >>> from sparsetransport.apps.word_alignment.encoders import FunctionEncoder
+    >>> from sparsetransport.apps.word_alignment.encoding_cache import CachedEncoder
     >>> def lengths(words):
     ...     print("computed")
     ...     return [[len(word)] for word in words]
@@ -48,7 +48,7 @@ class CachedEncoder:
 
     def __init__(self, encoder: Encoder, folder: str | Path) -> None:
         if not encoder.name:
-            raise ValueError("cache needs an encoder with a name: give your function an attribute `name`")
+            raise ValueError("cache needs an encoder with a name: give the function an attribute `name`")
         self.encoder, self.name = encoder, encoder.name
         self.folder = Path(folder) / hashlib.sha256(encoder.name.encode()).hexdigest()[:16]
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ class CachedEncoder:
             label.write_text(encoder.name + "\n", encoding="utf-8")
 
     def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
-        """The vectors of every pair; those that are not on the disk are computed and put there."""
+        """The vectors of every pair; those that are not cached are computed and cached."""
         found = [self._read(pair) for pair in pairs]
         missing = [k for k, vectors in enumerate(found) if vectors is None]
         for begin in range(0, len(missing), BATCH):
@@ -68,7 +68,7 @@ class CachedEncoder:
         return [vectors for vectors in found if vectors is not None]
 
     def path(self, pair: TokenPair) -> Path:
-        """Where the encoding of a pair is kept."""
+        """The file of the encoding of a pair."""
         key = hashlib.sha256(json.dumps([list(pair[0]), list(pair[1])]).encode()).hexdigest()
         return self.folder / key[:2] / f"{key[2:34]}.npz"
 
@@ -77,7 +77,7 @@ class CachedEncoder:
             with self.path(pair).open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 first, second = file["first"], file["second"]
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None  # not there, or damaged: computed anew
+            return None  # missing or damaged: computed again
         return (first, second) if (len(first), len(second)) == (len(pair[0]), len(pair[1])) else None
 
     def _write(self, pair: TokenPair, vectors: VectorPair) -> None:

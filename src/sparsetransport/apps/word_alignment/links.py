@@ -1,7 +1,7 @@
-"""From the costs of links between words to the links: two plans a sentence pair, many pairs in one call.
+"""Links between words from their costs: two plans for each sentence pair, many pairs in one call.
 
-The first plan allows a word one link. A word that it leaves over and that stands beside a linked one may join it in the
-second, so that phrases are found.
+The first plan allows one link for each word. In the second plan, an unaligned word next to a linked one may join its
+link, so that phrases are found.
 """
 
 from collections.abc import Sequence
@@ -25,30 +25,30 @@ from ...engine.batch_solver import solve as solve_packed
 from ...inner.solvers import EXACT
 
 Links = tuple[list[Pair], list[float]]
-"""Pairs of words in order, and their scores."""
+"""Pairs of words, sorted, and their scores."""
 _TOGETHER = 64  # sentence pairs that go to a worker at once
 _GROWING = BARE.program, BARE.tuning
 _EPSILON = 1e-10  # keeps the scaling of a constant matrix finite
 
 
 class Settings(NamedTuple):
-    """What the links depend on beside the vectors; the defaults were tuned on the dev split of MultiMWA-Wiki.
+    """The settings of the aligner; the defaults were tuned on the dev split of MultiMWA-Wiki.
 
     Attributes
     ----------
     distortion : float
-        How much of their similarity two words at opposite ends of their sentences lose, from 0 to 1.
+        The share of their similarity that two words at opposite ends of their sentences lose, from 0 to 1.
     smoothing : float
-        The weight of the pairs of words before and after, (i-1, j-1) and (i+1, j+1), in the similarity of (i, j).
+        The weight of the adjacent pairs (i-1, j-1) and (i+1, j+1) in the similarity of (i, j).
     neighbours : float
-        ρ, from 0 to below ½: how much a word that is left over pulls the words beside it. Marginal errors are measured
-        with the Gram matrix that has 1 on the diagonal and -ρ beside it.
+        ρ, from 0 to below ½: how strongly an unaligned word affects the words next to it. Marginal errors are measured
+        with the Gram matrix that has 1 on the diagonal and -ρ next to it.
     unbalanced : float
         λ of the first plan.
     threshold : float
         Entries of the first plan above this share of its largest one are links.
     phrases : float
-        λ of the second plan, which is the larger the more words join the link beside them; 0 for no second plan.
+        λ of the second plan: the larger, the more words join the link next to them; 0 for no second plan.
     """
 
     distortion: float = 0.1
@@ -59,7 +59,7 @@ class Settings(NamedTuple):
     phrases: float = 0.15
 
     def checked(self) -> "Settings":
-        """These as floats, if they make sense."""
+        """The settings as floats, checked."""
         for name in ("distortion", "smoothing", "phrases"):
             _checks.number(name, getattr(self, name), positive=False)
         _checks.number("unbalanced", self.unbalanced, positive=True)
@@ -73,13 +73,13 @@ class Settings(NamedTuple):
 
 
 DEFAULTS = Settings()
-"""What won on MultiMWA-Wiki."""
+"""The best settings on the dev split of MultiMWA-Wiki."""
 
 
 def word_costs(cosine: Floats, distortion: float = 0.0, smoothing: float = 0.0) -> Floats:
     """The costs of links between words, from 0 to 1, from the cosines of their vectors.
 
-    The similarity (1 + cosine) / 2 of two words falls with the square of the difference of their places in their
+    The similarity (1 + cosine) / 2 of two words falls with the squared difference of their relative positions in the
     sentences (by ``distortion`` from one end to the other), is averaged with that of the words before and after (with
     weight ``smoothing``), and is scaled so that the best pair costs 0 and the worst one 1.
 
@@ -121,7 +121,7 @@ def _word_costs(cosine: Floats, distortion: float, smoothing: float) -> Floats:
 
 
 def align_costs(costs: Sequence[Floats], settings: Settings = DEFAULTS, *, n_jobs: int | None = None) -> list[Links]:
-    """The links, in order, and their scores for every matrix of costs.
+    """The sorted links and their scores for every matrix of costs.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _align(settings: Settings, costs: list[Floats]) -> list[Links]:
     shape = np.array([cost.shape for cost in costs])
     flat = np.concatenate([cost.ravel() for cost in costs])
     first = _first_problems(shape, flat, settings.neighbours, settings.unbalanced)
-    # growing alone: swaps lower the objective, but do not bring it closer to what people link
+    # growing alone: exchanges lower the objective, but do not bring the links closer to those of annotators
     links = _links(solve_packed(first, *_GROWING), settings.threshold)
     if settings.phrases:
         problems = _second_problems(first, links, settings.phrases)
@@ -171,7 +171,7 @@ def _align(settings: Settings, costs: list[Floats]) -> list[Links]:
 
 @by_address
 class _Links(NamedTuple):
-    """The links of many pairs of sentences, side by side."""
+    """The links of many sentence pairs in flat arrays."""
 
     rows: Ints
     cols: Ints
@@ -181,7 +181,7 @@ class _Links(NamedTuple):
 
     @classmethod
     def none(cls, room: int, done: NDArray[np.bool_]) -> "_Links":
-        """No links yet, but room for so many."""
+        """No links, with room for so many."""
         ends = np.zeros(done.size + 1, np.int64)
         return cls(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room), ends, done)
 
@@ -212,7 +212,7 @@ def _pick(plans: Plans, threshold: float, links: _Links) -> None:
 
 
 def _first_problems(shape: Ints, cost: Floats, neighbours: float, weight: float) -> Pack:
-    """A mass of one for every word, one link each, and marginal errors that neighbours share."""
+    """The problems of the first plan: mass one and one link for every word, and errors coupled between neighbours."""
     pairs, points = len(shape), int(shape.sum())
     packed = Pack(
         np.zeros((pairs, 6), np.int64),
@@ -229,7 +229,7 @@ def _first_problems(shape: Ints, cost: Floats, neighbours: float, weight: float)
 
 @compiled
 def _fill_first(packed: Pack, shape: Ints, neighbours: float, weight: float) -> None:
-    """Sizes, numbers, Gram matrices and what they make of no plan at all."""
+    """Fill in sizes, numbers, Gram matrices and the gradients of the empty plan."""
     point = at = 0
     for k in range(len(shape)):
         largest = 0.0
@@ -257,7 +257,7 @@ def _fill_first(packed: Pack, shape: Ints, neighbours: float, weight: float) -> 
 
 @by_address
 class _Second(NamedTuple):
-    """Problems of the second plan, the pairs of sentences that they are of, and the words of their rows and columns."""
+    """The problems of the second plan, their sentence pairs, and the words of their rows and columns."""
 
     packed: Pack
     owner: Ints
@@ -265,7 +265,7 @@ class _Second(NamedTuple):
 
 
 def _second_problems(first: Pack, links: _Links, weight: float) -> _Second:
-    """A mass of one again for every word that takes part, and errors that nobody shares."""
+    """The problems of the second plan: mass one for every word in them, and errors that are not coupled."""
     cost, size, number = np.empty_like(first.cost), np.zeros_like(first.size), np.zeros_like(first.number)
     owner, words = np.empty(len(size), np.int64), np.empty(first.mass.size, np.int64)
     count, at, point = _fill_second(first, links, weight, cost, size, number, owner, words)
@@ -292,7 +292,7 @@ def _fill_second(
     owner: Ints,
     words: Ints,
 ) -> tuple[int, int, int]:
-    """Costs, sizes, numbers, pairs of sentences and words; how many problems, pairs of words and words there are."""
+    """Fill in costs, sizes, numbers, sentence pairs and words; returns the counts of problems, word pairs and words."""
     count = at = point = start = 0
     for k in range(len(first.size)):
         m, n = first.size[k, 0], first.size[k, 1]
@@ -318,10 +318,10 @@ def _fill_second(
 
 @part
 def _beside(cost: Floats, rows: Ints, cols: Ints) -> tuple[Floats, Ints, Ints]:
-    """What the second plan is made from: costs (p, q) and the words of the p rows and q columns.
+    """The costs (p, q) of the second plan, and the words of its p rows and q columns.
 
-    Allowed are the pairs beside a link (``rows[k]``, ``cols[k]``) of a word that has none yet, and the links that these
-    are beside; all else costs infinity. Nothing is left if there are no such pairs.
+    Allowed are pairs of an unaligned word next to a link (``rows[k]``, ``cols[k]``), and the links that these are next
+    to; all other costs are infinite. The arrays are empty if there are no such pairs.
     """
     m, n = cost.shape
     free_row, free_col = np.ones(m, np.bool_), np.ones(n, np.bool_)
@@ -357,7 +357,7 @@ def _joined(links: _Links, others: _Links, second: _Second) -> _Links:
 
 @compiled
 def _join(links: _Links, others: _Links, second: _Second, both: _Links) -> None:
-    """Write down both."""
+    """Write both into ``both``."""
     count = point = p = 0
     for k in range(links.done.size):
         begin = count
@@ -383,13 +383,13 @@ def _join(links: _Links, others: _Links, second: _Second, both: _Links) -> None:
 
 @compiled
 def _sort(links: _Links) -> None:
-    """Put the links of every pair of sentences in the order of the words."""
+    """Sort the links of every sentence pair by words."""
     rows, cols, share = links.rows, links.cols, links.share
     for k in range(links.done.size):
         begin, end = links.ends[k], links.ends[k + 1]
         for t in range(begin, end):
             i, j, size = rows[t], cols[t], share[t]
-            place = t  # few links, most of them in order already
+            place = t  # there are few links, most of them sorted already
             while place > begin and (rows[place - 1], cols[place - 1]) > (i, j):
                 rows[place], cols[place], share[place] = rows[place - 1], cols[place - 1], share[place - 1]
                 place -= 1
@@ -397,7 +397,7 @@ def _sort(links: _Links) -> None:
 
 
 def _align_alone(cost: Floats, settings: Settings) -> Links:
-    """One pair of sentences by `solve`, for plans that are not finished together."""
+    """The links of one sentence pair by `solve`, for plans that the compiled batch solver did not finish."""
     m, n = cost.shape
     chains = tuple(np.eye(k) - settings.neighbours * (np.eye(k, k=1) + np.eye(k, k=-1)) for k in (m, n))
     caps = PerRow(1) & PerColumn(1)

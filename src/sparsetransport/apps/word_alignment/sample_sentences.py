@@ -1,4 +1,4 @@
-"""Sentence pairs about everyday things: what an encoder's mean vector is taken from where there is no corpus."""
+"""Sample sentence pairs, for the mean vector of an encoder if there is no corpus."""
 
 _TEXT = """
 the train to the coast leaves at nine every morning . | every morning at nine a train leaves for the coast .
@@ -26,4 +26,4 @@ the film was first shown in france , where it was a great success . | the film w
 PAIRS = [
     (first.strip(), second.strip()) for first, _, second in (line.partition("|") for line in _TEXT.strip().splitlines())
 ]
-"""The pairs, with spaces between words and marks."""
+"""The pairs, with spaces between words and punctuation marks."""
