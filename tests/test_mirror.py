@@ -23,7 +23,7 @@ def test_the_core_is_found():
     assert len(list(modules())) > 40
 
 
-@pytest.mark.parametrize("module", map(str, modules()))
+@pytest.mark.parametrize("module", list(map(str, modules())))
 def test_every_module_has_its_tests(module):
     """At the same path, ``test_`` before the name, which may lose a leading underscore; and there are tests in it."""
     module = Path(module)

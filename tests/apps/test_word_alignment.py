@@ -86,7 +86,7 @@ def test_fit_takes_the_mean_off():
     np.testing.assert_allclose(fitted.centre, plain.centre + 100.0)
     for one, other in zip(fitted.costs(pairs), plain.costs(pairs), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
-    with pytest.raises(ValueError, match="pairs must hold words"):
+    with pytest.raises(ValueError, match="pairs must hold at least one word"):
         plain.fit([("", "")])
 
 

@@ -45,7 +45,7 @@ def begin_with(forest: Forest, log: UndoLog, point: int) -> float:
 
 def planted(problem, budget):
     plan = st.solve(problem, budget=budget, polish=False)
-    forest = trees.bare(problem, Constraint(st.Uniform(20) & st.PerRow(20), problem.shape).room())
+    forest = trees.bare(problem, Constraint(st.Uniform(20) & st.PerRow(11), problem.shape).room())
     trees.plant(forest, plan.rows, plan.cols, plan.mass)
     return forest
 
