@@ -165,7 +165,7 @@ def test_a_second_call_is_not_compiled_again():
         (((3, 4), (4,)), {}, ValueError, r"a must have shape \(3,\), got \(4,\)"),
         (((3, 4), (3,), (3,)), {}, ValueError, r"b must have shape \(4,\), got \(3,\)"),
         (((3, 4),), {"kernels": st.RBF(1.0)}, TypeError, r"kernels\[0\] must be an array, got RBF"),
-        (((3, 4),), {"start": [(0, 0)]}, TypeError, "start cannot be given here"),
+        (((3, 4),), {"start": [(0, 0)]}, TypeError, "start must not be given"),
         (((3, 4),), {"budget": 0}, ValueError, "budget"),
         (((3, 4),), {"reg": -1.0}, ValueError, "reg"),
         (((3, 4),), {"rng": np.random.default_rng(0)}, TypeError, "rng must be a seed"),
@@ -229,5 +229,5 @@ def test_weights_that_jax_traces_are_refused_by_name(name, transform):
     C = jnp.asarray(np.random.default_rng(0).random((3, 4)))
     with pytest.raises(TypeError, match=f"^{name} must be a number known when JAX traces the call"):
         transform(lambda weight: sparse_transport(C, **{name: weight}).value)(2.0)
-    with pytest.raises(TypeError, match=r"^unbalanced must be known"):
+    with pytest.raises(TypeError, match=r"^unbalanced must be a number known"):
         jax.jit(lambda weight: sparse_transport(C, unbalanced=(1.0, weight)).value)(2.0)
