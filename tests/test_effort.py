@@ -179,7 +179,6 @@ ALLOWED = {
     "inner/active_set.py": {"DEPENDENT": ROUNDING},
     "inner/solvers.py": {"EXACT": ROUNDING, "_BLOCK": LAYOUT, "ROUNDING": ROUNDING},
     "batch/__init__.py": dict.fromkeys(["CHUNK", "CHUNK_PAIRS", "AHEAD", "THREADS"], WORKERS),
-    "batch/worker.py": {"_DEFAULTS": "of arguments, to tell what was asked for"},
     "api.py": {"_ROUNDING": ROUNDING},
     "fewest.py": {"_NOTHING": ROUNDING},
     "build_result.py": {"SMALL_RESIDUAL": ROUNDING},

@@ -179,7 +179,7 @@ def test_large_numbers_that_stand_for_forbidden_pairs_are_pointed_out(share):
     rng = np.random.default_rng(0)
     C = rng.random((20, 20))
     C[rng.random((20, 20)) < share] = 1e9
-    with pytest.warns(UserWarning, match="forbidden with inf"):
+    with pytest.warns(UserWarning, match="forbidden pairs with inf"):
         st.Problem.from_matrices(C)
     C[C > 1.0] = np.inf
     st.Problem.from_matrices(C)

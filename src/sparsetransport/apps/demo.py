@@ -57,7 +57,7 @@ class Row(NamedTuple):
     links: int
     objective: float
     lower_bound: float
-    ports_off: float  # the marginal error of the ports
+    ports_off: float  # the marginal error of the ports, half the L1 distance
     cities_off: float  # and of the cities
     seconds: float | None = None
 
