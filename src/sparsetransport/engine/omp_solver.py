@@ -139,6 +139,9 @@ class OMPSolver(Shell):
         )
         is_cut = held > 0 and self.room.left[0] <= 0
         self.room.left[0] += held
+        matroid = self.constraint.oracle if self.room.oracle[0] else None
+        if matroid is not None and matroid.is_matroid and self._status() is Status.BUDGET_USED:
+            self.room.left[0] = 0  # all maximal plans have as many entries: exchanges need not ask for room beyond
         return is_cut and not self.stopped
 
     def swap(self, allowed: float = np.inf, passes: float = np.inf) -> None:

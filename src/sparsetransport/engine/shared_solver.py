@@ -187,7 +187,8 @@ class SharedSolver(Shell):
 
         Only by as many links as there are, and as far as the solver's ``work`` lets it come back.
         """
-        extra = int(min(extra, self.size, self.work / (4.0 * len(self.gains) * max(self.size, 1) ** 2)))
+        deletion = len(self.gains) * float(self.size) ** 3 / 3.0
+        extra = int(min(extra, self.size, self.work / max(deletion, 1.0)))
         if self.stopped or extra < 1 or not self._wants_more():
             return False
         before, objective = self.outcome(), self.objective
