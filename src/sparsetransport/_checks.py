@@ -118,6 +118,14 @@ def rounding(value: Any) -> float:
     return max(least, float(namespace.finfo(value.dtype).eps)) if floats else least
 
 
+def tolerance(name: str, value: Any) -> float:
+    """A share below one: with one or more every gradient would count as zero."""
+    share = number(name, value, positive=True)
+    if share >= 1.0:
+        raise ValueError(f"{name} must be below 1, since it is a share of the problem's scale, got {value!r}")
+    return share
+
+
 def masses(name: str, value: Any, size: int) -> Floats:
     """Non-negative masses of ``size`` points; uniform with total one for None."""
     if value is None:

@@ -141,7 +141,7 @@ class Options(NamedTuple):
             as_start(start),
             _checks.function("callback", callback),
             _checks.generator("rng", rng),
-            (EXACT if exact else 1e-6) if tol is None else _checks.number("tol", tol, positive=True),
+            (EXACT if exact else 1e-6) if tol is None else _checks.tolerance("tol", tol),
             None if max_iter is None else _checks.positive_int("max_iter", max_iter),
         )
 

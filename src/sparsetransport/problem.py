@@ -23,6 +23,7 @@ WeightsLike = float | str | tuple[float | str, float | str]
 """The weight of marginal errors, "auto" or a multiple of it: one for both sides, or one each."""
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
+_SMALLEST, _LARGEST = 1e-100, 1e100  # numbers whose products of three are numbers
 _UNUSUAL = 10.0  # a total of masses is unusual if it differs from one by more than this factor
 _WEIGHTS = "a positive number, 'auto' or a multiple such as '100*auto', or a pair of them"
 _SOFT = "marginals are soft, and a large number comes close to hard marginals"
@@ -126,9 +127,28 @@ class Problem:
             auto = np.nan
         # Not by assignment, since the dataclass is frozen.
         vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights.given(auto), reg=reg)
+        a.setflags(write=False)
+        b.setflags(write=False)
+        self._require_range()
+
+    def _require_range(self) -> None:
+        """Raise an error where products would be too large or too small for floating-point numbers."""
         with np.errstate(all="ignore"):
-            if not np.isfinite(self.constant + cost.mean):
-                raise ValueError("costs, masses and weights must multiply to numbers below 1e308: rescale them")
+            terms = {
+                "the costs": max(abs(self.cost.mean), -self.cost.lowest),
+                "unbalanced": self.unbalanced,
+                "reg": self.reg,
+                "a": self.a.sum(),
+                "b": self.b.sum(),
+                "masses times unbalanced": (*(np.abs(field).max() for field in self.base), self.constant),
+            }
+        for name, sizes in terms.items():
+            for size in np.atleast_1d(sizes).tolist():
+                if not is_in_range(size):
+                    raise ValueError(
+                        f"{name} must be zero or between {_SMALLEST:g} and {_LARGEST:g} in size, got {size:g}: "
+                        "choose other units (scaling C, unbalanced and reg together changes no plan)"
+                    )
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -233,6 +253,11 @@ class Problem:
     def costs_are_lost(self) -> bool:
         """True if marginal errors weigh so much that costs are lost in the rounding of their sum."""
         return bool(costs_are_lost(self.scale, self.cost.common))
+
+    @property
+    def side_is_lost(self) -> bool:
+        """True if the marginal errors of one side weigh so much that those of the other are lost in rounding."""
+        return bool(side_is_lost(*(np.abs(field).max() for field in self.base)))
 
     def smooth(self, u: Floats, v: Floats) -> Fields:
         """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""
@@ -393,9 +418,25 @@ def costs_are_lost(scale: Any, common: Any) -> Any:
     return (scale * _NOISE > common) & (common > 0.0)
 
 
+def side_is_lost(first: Any, second: Any) -> Any:
+    """As `Problem.side_is_lost`, from the largest gradients of the marginal errors of the sides."""
+    small, large = np.minimum(first, second), np.maximum(first, second)
+    return (small > 0.0) & (small < _NOISE * large)
+
+
+def is_in_range(size: Any) -> Any:
+    """True if products of such numbers are neither too large nor too small for floating-point numbers."""
+    return (size == 0.0) | ((size >= _SMALLEST) & (size <= _LARGEST))
+
+
 def warn_of_rounding(problem: Problem) -> None:
-    """Warn if marginal errors weigh so much that costs are lost in the rounding of their sum."""
-    if problem.costs_are_lost:
+    """Warn if marginal errors weigh so much that costs, or those of the other side, are lost in rounding."""
+    if problem.side_is_lost:
+        _checks.warn(
+            f"unbalanced = {problem.unbalanced} and the masses differ so much between the sides that the marginal "
+            "errors of one are lost in rounding: the plan may be far from optimal; use weights that differ less"
+        )
+    elif problem.costs_are_lost:
         _checks.warn(
             f"unbalanced = {problem.unbalanced} is so large that costs are lost in rounding (marginal errors weigh "
             f"{problem.scale / problem.cost.common:.1e} times as much): the plan may be far from optimal; use a "

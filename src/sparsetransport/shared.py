@@ -218,7 +218,7 @@ def solve_shared(
         _checks.inside(name, links, shape)
     _require_fixed(there, matroid, limits, scenarios)
     threads = _checks.threads(n_jobs)
-    exact = EXACT if tol is None else _checks.number("tol", tol, positive=True)
+    exact = EXACT if tol is None else _checks.tolerance("tol", tol)
     how = chosen_effort(effort, polish, None, improves=True)
     _checks.function("callback", callback)
     warn_of_rounding(max(scenarios, key=lambda one: one.scale / (one.cost.common or np.inf)))
@@ -233,6 +233,8 @@ def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floa
     problems = [certifier.problem for certifier in certifiers]
     if not any(problem.cost.has_pairs for problem in problems):
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
+    elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and certifiers[0].tol > EXACT:
+        outcome = outcome._replace(status=Status.TOLERANCE)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
         outcome = outcome._replace(status=Status.EMPTY)
     links, mass, shares = np.stack([outcome.rows, outcome.cols], axis=1), outcome.mass.copy(), weights.copy()

@@ -15,7 +15,7 @@ from ..budgets import Limits
 from ..effort import Effort
 from ..engine.batch_solver import Pack, look
 from ..geometry.matrices import Cost, Gram
-from ..problem import Problem, Weights, auto_weight, is_usual
+from ..problem import Problem, Weights, auto_weight, is_in_range, is_usual, side_is_lost
 
 Matrices = tuple[Floats, Floats | None, Floats | None]
 """Costs and the masses of the two sides; None for uniform ones."""
@@ -55,7 +55,7 @@ class Stack:
             np.array([problem.scale for problem in problems]),
             np.array([problem.cost.common for problem in problems]),
             np.array([not problem.cost.has_pairs for problem in problems]),
-            np.ones(len(problems), bool),
+            np.array([not problem.side_is_lost for problem in problems]),
             problems,
         )
 
@@ -82,6 +82,10 @@ class Stack:
             pairs = zip(seen.mean.tolist(), sides[::2], sides[1::2], strict=True)
             auto = np.array([auto_weight(mean, a, b, float(a @ a + b @ b)) for mean, a, b in pairs])
         both = np.column_stack([np.broadcast_to(weight, len(sources)) for weight in weights.given(auto)])
+        pull = 2.0 * both * seen.largest
+        sizes = np.abs(seen.mean), -np.minimum(seen.lowest, 0.0), both, pull, np.full(len(sources), float(reg))
+        fine &= is_in_range(np.column_stack(sizes)).all(1)
+        fine &= ~side_is_lost(*pull.T)
         return cls(
             shape,
             cost,
@@ -91,7 +95,7 @@ class Stack:
             -2.0 * np.repeat(both.ravel(), shape.ravel()) * mass,
             both,
             np.full(len(sources), float(reg)),
-            np.maximum((2.0 * both * seen.largest).max(1), -np.minimum(seen.lowest, 0.0)),
+            np.maximum(pull.max(1), -np.minimum(seen.lowest, 0.0)),
             common,
             seen.allowed == 0,
             fine,

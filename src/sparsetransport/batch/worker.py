@@ -18,6 +18,7 @@ from ..certify.certifier import Certifier
 from ..effort import QUICK, Matching
 from ..engine import batch_solver
 from ..engine.matching import is_one_to_one
+from ..inner.solvers import EXACT
 from ..geometry.kernels import Delta
 from ..options import Budget, Options
 from ..problem import Problem, as_problem, costs_are_lost, weights_of
@@ -276,7 +277,8 @@ def _results(
             backing.restrict,
         )
         log = {"steps": steps, "unbalanced": (weights[k][0], weights[k][1]), "reg": reg[k]}
-        yield Result(_STATUS[codes[k]].said_of(parts, not empty[k]), True, kkt[k], path, log, parts, backing)
+        status = _STATUS[codes[k]].said_of(parts, not empty[k], ready.options.tol <= EXACT)
+        yield Result(status, True, kkt[k], path, log, parts, backing)
         entry, step, gone = entry + entries, step + steps, gone + departures
 
 

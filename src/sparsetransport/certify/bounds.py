@@ -345,6 +345,7 @@ class _Side:
             every = np.arange(gram.size)
             values, self.vectors = np.linalg.eigh(gram.block(every, every))
             self.root = np.sqrt(np.maximum(values, 1e-15 * values[-1]))
+            self.inverse = np.divide(1.0, self.root, out=np.zeros_like(self.root), where=self.root > 0.0)
 
     def enter(self, u: Floats) -> Floats:
         """``y`` of ``u``."""
@@ -352,7 +353,7 @@ class _Side:
 
     def leave(self, y: Floats) -> Floats:
         """``u`` of ``y``."""
-        return np.asarray((y if self.vectors is None else self.vectors @ (y / self.root)) / self.factor)
+        return np.asarray((y if self.vectors is None else self.vectors @ (y * self.inverse)) / self.factor)
 
     def potential(self, y: Floats) -> Floats:
         """``α`` of ``y``."""

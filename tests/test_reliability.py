@@ -1,0 +1,66 @@
+"""Nothing false at the edges: numbers too large or too small, tolerances, weights, arrays that are written to."""
+
+import numpy as np
+import pytest
+
+import sparsetransport as st
+
+
+@pytest.mark.parametrize("power", [-165, -110, 110, 150])
+@pytest.mark.parametrize("reg", [0.0, 0.1])
+def test_numbers_whose_products_are_none_are_refused(power, reg):
+    """Squares below 1e-308 or above 1e308 would make bounds false."""
+    s = 10.0**power
+    C = np.array([[1.0, 2.0], [2.0, 1.0]]) * s
+    for solve in (st.solve, lambda *a, **k: st.solve_batch([a[0]] * 2, **k)):
+        with pytest.raises(ValueError, match="between 1e-100 and 1e\\+100"):
+            solve(C, budget=1, unbalanced=5.0 * s, reg=reg * s)
+    with pytest.raises(ValueError, match="between 1e-100 and 1e\\+100"):
+        st.solve_sample(np.eye(2) * 10.0 ** (power / 2), np.ones((2, 2)) * 10.0 ** (power / 2), budget=1)
+
+
+@pytest.mark.parametrize("power", [-80, 80])
+def test_units_change_no_plan(power):
+    """Costs, weights and reg times a power of four: the same plan, value and bound times it, to the last bit."""
+    rng, s = np.random.default_rng(0), 4.0**power
+    C = rng.random((7, 6))
+    for reg in (0.0, 0.1):
+        plain = st.solve(C, budget=5, unbalanced=20.0, reg=reg)
+        scaled = st.solve(C * s, budget=5, unbalanced=20.0 * s, reg=reg * s)
+        np.testing.assert_array_equal(plain.plan, scaled.plan)
+        assert scaled.value == plain.value * s
+        assert scaled.lower_bound == plain.lower_bound * s
+
+
+@pytest.mark.parametrize("tol", [0.5, 1e-2, 1e-4])
+def test_a_loose_tolerance_is_no_optimum(tol):
+    """The status says what tol allows, in every function that takes one."""
+    C = np.random.default_rng(0).random((12, 10))
+    best = st.solve(C, unbalanced=10.0)
+    loose = st.solve(C, unbalanced=10.0, tol=tol)
+    assert best.status is st.Status.OPTIMAL
+    assert loose.status is st.Status.TOLERANCE
+    assert best.value <= loose.value
+    assert st.solve_batch([C, C], unbalanced=10.0, tol=tol)[0].status is st.Status.TOLERANCE
+    assert st.solve_shared([(C, None, None)], unbalanced=10.0, tol=tol).status is st.Status.TOLERANCE
+
+
+@pytest.mark.parametrize("tol", [0.0, 1.0, 3.0, np.nan])
+def test_a_tolerance_that_makes_no_sense_is_refused(tol):
+    for solve in (lambda: st.solve(np.ones((2, 2)), tol=tol), lambda: st.solve_shared([(np.ones((2, 2)),)], tol=tol)):
+        with pytest.raises(ValueError, match="tol must be"):
+            solve()
+
+
+def test_a_side_that_is_lost_in_rounding_is_told():
+    """Weights that differ by 2e13: the plan is not the optimum, which is half as large."""
+    for solve in (st.solve, lambda C, a, b, **k: st.solve_batch([(C, a, b)] * 2, **k)):
+        with pytest.warns(UserWarning, match="lost in rounding"):
+            solve(np.zeros((4, 1)), np.ones(4), np.ones(1), unbalanced=(2.3e-4, 4.6e9))
+
+
+def test_masses_of_a_problem_cannot_be_written_to():
+    problem = st.Problem.from_matrices(np.ones((2, 2)))
+    for side in (problem.a, problem.b):
+        with pytest.raises(ValueError, match="read-only"):
+            side[0] = np.nan
