@@ -249,13 +249,6 @@ def test_a_gap_asked_for_where_there_is_no_optimum_without_a_budget():
     assert asked.status is st.Status.GAP_OPEN
 
 
-def test_numbers_that_overflow_do_not_break_the_budget():
-    rng = np.random.default_rng(0)
-    C, a = rng.random((6, 6)), 1e155 * rng.random(6)
-    with np.errstate(all="ignore"):
-        assert st.solve(C, a, a, budget=2, unbalanced=1e-155).rows.size <= 2
-
-
 def test_a_gap_asked_for_brings_better_plans():
     """``gap_tol`` polishes on and tries other starts: never worse than the default, somewhere better."""
     better = 0

@@ -48,7 +48,8 @@ def test_a_pass_never_raises_the_objective_and_keeps_to_the_budget(budget, reg):
         left = Constraint(matroid, (4, 4)).room().left
         for i, j in after:
             left[[0, 1 + i, 5 + j]] -= 1
-        np.testing.assert_array_equal(solver.room.left[:9], left[:9])
+        first = 0 if budget != "forest" else 1  # whose rank is known once the plan is maximal
+        np.testing.assert_array_equal(solver.room.left[first:9], left[first:9])
 
 
 @pytest.mark.parametrize("kernel", ["delta", "rbf", "imq-v2"])
