@@ -131,19 +131,6 @@ def masses(name: str, value: Any, size: int) -> Floats:
     return array.copy()
 
 
-def labels(table: Any, axis: str) -> Any:
-    """The labels of the "index" or the "columns" of a pandas table; None for anything else."""
-    return getattr(table, axis, None) if hasattr(table, "iloc") else None
-
-
-def require_order(what: str, first: Any, second: Any) -> None:
-    """Raise an error if the same labels are in another order, since entries are matched by position."""
-    if first is None or second is None or list(first) == list(second):
-        return
-    if set(first) == set(second):
-        raise ValueError(f"{what} must have their labels in the same order: entries are matched by position")
-
-
 def weights(value: Any, count: int) -> Floats:
     """A positive weight for each of so many scenarios; equal with total one for None."""
     if value is None:

@@ -296,9 +296,7 @@ def solve_support(
 def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
     """Search as the options say, and build the result."""
     start = options.start
-    if start.shape not in (None, problem.shape):
-        raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
-    _checks.inside("start", start.pairs, problem.shape)
+    start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)
     warn_of_rounding(problem)
     search = Search(
