@@ -1,6 +1,9 @@
 """Every word gets the mean of its sub-words, however long the pair; encodings are kept and found again."""
 
 import importlib.util
+import io
+import json
+import shutil
 
 import numpy as np
 import pytest
@@ -238,3 +241,52 @@ def test_widths_are_those_of_all_sentences_so_far():
     aligner = WordAligner(give).fit([("a house", "a villa")])
     with pytest.raises(ValueError, match="encoder must return rows of 2 numbers as before, got 3 for 'odd'"):
         aligner.align("odd", "odd")
+
+
+class TestCodeOfAModel:
+    """A folder with Python code of its own: nothing in it runs, whatever is on standard input."""
+
+    @pytest.fixture
+    def hostile(self, folder, tmp_path):
+        """A model whose tokenizer, configuration and model are classes of files in its folder."""
+        place = tmp_path / "hostile"
+        shutil.copytree(folder, place)
+        ran = tmp_path / "ran"
+        code = f"open({str(ran)!r}, 'w')\nfrom transformers import BertConfig, BertModel, BertTokenizerFast\n"
+        code += "class OwnConfig(BertConfig):\n    model_type = 'own'\n"
+        code += (
+            "class Own(BertModel):\n    config_class = OwnConfig\nclass OwnTokenizer(BertTokenizerFast):\n    pass\n"
+        )
+        (place / "own.py").write_text(code)
+        for file, classes in (
+            ("config.json", {"AutoConfig": "own.OwnConfig", "AutoModel": "own.Own"}),
+            ("tokenizer_config.json", {"AutoTokenizer": [None, "own.OwnTokenizer"]}),
+        ):
+            settings = json.loads((place / file).read_text()) | {"auto_map": classes, "tokenizer_class": "OwnTokenizer"}
+            (place / file).write_text(json.dumps(settings | {"model_type": "own"}))
+        return place, ran
+
+    def test_it_is_not_run(self, hostile, monkeypatch):
+        place, ran = hostile
+        monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
+        monkeypatch.setattr("builtins.input", lambda *_: "y")
+        with pytest.raises(
+            ValueError, match=r"without code of its own, got .*hostile, .*: trust_remote_code=True runs"
+        ):
+            WordAligner(place)
+        assert not ran.exists()
+
+    def test_it_is_run_on_request(self, hostile, monkeypatch, tmp_path):
+        place, ran = hostile
+        monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+        Transformer(place, trust_remote_code=True)
+        assert ran.exists()
+
+    def test_pickled_weights_are_not_read(self, folder, tmp_path):
+        torch = pytest.importorskip("torch")
+        place = tmp_path / "pickled"
+        shutil.copytree(folder, place)
+        (place / "model.safetensors").unlink()
+        torch.save({}, place / "pytorch_model.bin")
+        with pytest.raises(ValueError, match=r"safetensors"):
+            WordAligner(place)
