@@ -4,6 +4,8 @@ import importlib.util
 import io
 import json
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -290,3 +292,23 @@ class TestCodeOfAModel:
         torch.save({}, place / "pytorch_model.bin")
         with pytest.raises(ValueError, match=r"safetensors"):
             WordAligner(place)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_eight_threads_may_share_a_cache(tiny, tmp_path, shared):
+    """They ask for the same pairs at the same time, through one aligner's encoder or one each."""
+    pairs = [(["a"] * (1 + k % 5), ["b", "c"] * (1 + k % 3)) for k in range(40)]
+    begin, one = threading.Barrier(8), CachedEncoder(tiny, tmp_path)
+
+    def work(_):
+        begin.wait()
+        return (one if shared else CachedEncoder(tiny, tmp_path)).encode(pairs)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(work, range(8)))
+    expected = tiny.encode(pairs)
+    for vectors in found:
+        for pair, other in zip(vectors, expected, strict=True):
+            np.testing.assert_allclose(pair[0], other[0], atol=1e-5)
+            np.testing.assert_allclose(pair[1], other[1], atol=1e-5)
+    assert not list(tmp_path.rglob(".*")), "no temporary file is left"

@@ -18,6 +18,7 @@ from .._checks import Floats, Ints
 from .._numba.timer import compile_timer
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
+from .cells import label_cell
 from .console import Debug, duration, errors, in_background, plain_errors, say
 from .labelled import in_order, read_labelled, read_pairs
 from .outputs import Output, output, picture
@@ -251,9 +252,8 @@ def _write(file: TextIO, network: Design, inputs: Inputs) -> None:
     flows = network.training.expected_flows
     for k, (i, j) in enumerate(network.links.tolist()):
         there = "yes" if k < network.fixed else "no"
-        writer.writerow(
-            [k + 1, inputs.plants[i], inputs.products[j], f"{flows[k]:.10g}", f"{inputs.profit[i, j]:.10g}", there]
-        )
+        ends = label_cell(inputs.plants[i]), label_cell(inputs.products[j])
+        writer.writerow([k + 1, *ends, f"{flows[k]:.10g}", f"{inputs.profit[i, j]:.10g}", there])
 
 
 def _print(network: Design, seconds: tuple[float, float], request: Request) -> None:
