@@ -218,3 +218,27 @@ class TestPolars:
 
     def test_names_that_polars_makes_up_are_none(self, pl):
         assert _tables.labels(pl.DataFrame(np.eye(2), schema=["column_0", "column_1"]), "columns") is None
+
+
+class TestDtypes:
+    """Whatever holds numbers is taken, if a float holds them exactly."""
+
+    def test_nullable_tables(self, expected):
+        tables = COSTS.convert_dtypes(), A.convert_dtypes(), B.convert_dtypes()
+        same(st.solve(*tables, budget=4), expected)
+
+    def test_tables_of_ints_bools_and_floats(self):
+        table = pd.DataFrame({"u": [1, 2, 3], "v": [True, False, True], "w": [0.5, 1.5, 2.5]})
+        expected = st.solve(table.to_numpy(np.float64), budget=3)
+        same(st.solve(table, budget=3), expected)
+        same(st.solve(table.convert_dtypes(), budget=3), expected)
+
+    def test_missing_numbers_name_the_cure(self):
+        with pytest.raises(TypeError, match=r"C must hold real numbers, .*<NA> at \(1, 0\): fill missing .*\.fillna"):
+            st.solve(pd.DataFrame({"u": pd.array([1, None], "Int64"), "v": pd.array([True, False], "boolean")}))
+
+    def test_forbidden_pairs_and_links(self):
+        expected = st.solve_sample(X, Y, forbidden=FORBIDDEN, budget=4)
+        same(st.solve_sample(X, Y, forbidden=FORBIDDEN.astype("boolean"), budget=4), expected)
+        links = pd.DataFrame(expected.links).convert_dtypes()
+        assert st.solve_support(COSTS, links=links).links.shape == (4, 2)
