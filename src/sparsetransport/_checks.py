@@ -90,6 +90,16 @@ def _unboxed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
+def warn_of_gradients(function: str, **inputs: Any) -> None:
+    """Warn of tensors that require gradients, which do not pass through NumPy."""
+    for name, value in inputs.items():
+        if array_api_compat.is_torch_array(value) and value.requires_grad and sys.modules["torch"].is_grad_enabled():
+            warn(
+                f"{name} requires a gradient, and {function} tracks none: call nn.sparse_transport for plans with "
+                f"gradients, or pass {name}.detach()"
+            )
+
+
 def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
     """Raise an error if an array is sparse or has masked entries."""
     sparse_torch = array_api_compat.is_torch_array(value) and "strided" not in str(value.layout)
@@ -179,6 +189,9 @@ def weights(value: Any, count: int) -> Floats:
         raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
     if array.min() <= 0.0:
         raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
+    with np.errstate(over="ignore"):
+        if not math.isfinite(array.sum()):
+            raise ValueError(f"weights must have a total below 1e308, got {array.max()} among them: rescale them")
     return array.copy()
 
 

@@ -210,6 +210,9 @@ def solve_shared(
     scenarios = checked_problems(problems, kernels=kernels, unbalanced=unbalanced, reg=reg)
     shape = scenarios[0].shape
     shares = _checks.weights(weights, len(scenarios))
+    with np.errstate(over="ignore"):
+        if not np.isfinite(shares @ [max(one.constant, one.scale**2) for one in scenarios]):
+            raise ValueError(f"weights must keep the sum of objectives below 1e308, got {shares.max()}: rescale them")
     matroid = as_matroid(budget)
     limits = limits_of(matroid, shape)
     there, begun = as_pairs("fixed", [] if fixed is None else fixed, "a list of pairs of ints"), as_start(start)
