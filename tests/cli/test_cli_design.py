@@ -368,3 +368,20 @@ class TestNamesThatAreCommands:
         assert answer.exit_code == 0, answer.output
         assert "\\x1b[31mLeeds\\x1b[0m" in answer.stdout
         assert not set("\x1b\x07") & set(answer.output)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "message"),
+    [
+        (0.0, "supply.csv must have a capacity above zero, got zeros only"),
+        (
+            1e9,
+            "supply.csv has a capacity of 3e+09 in all and demand.csv a demand of 32 at the most: give both in",
+        ),
+    ],
+)
+def test_amounts_that_make_no_sense_are_one_sentence(folder, capacity, message):
+    write(folder / "supply.csv", ["plant", "capacity"], PLANTS, [[capacity]] * 3)
+    answer = run()
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"Error: {message}")

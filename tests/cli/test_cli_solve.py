@@ -832,3 +832,33 @@ class TestOutputs:
         text = (costs.parent / "plan.json").read_text(encoding="utf-8")
         assert '"Köln"' in text
         assert [link["column_label"] for link in json.loads(text)["links"]] == self.NAMES.split(",")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ("0 0", "0 0", "the masses a of a.csv are all zero: there is nothing to move"),
+        ("1 2", "0 0", "the masses b of b.csv are all zero: there is nothing to move"),
+        (
+            "1e8 2e8",
+            "1 2",
+            "the masses a of a.csv have a total of 3e+08 and the masses b of b.csv of 3: give both sides in",
+        ),
+        (
+            "1e8 2e8",
+            None,
+            "the masses a of a.csv have a total of 3e+08 and the masses b of 1: give both sides in the same",
+        ),
+    ],
+)
+def test_masses_that_make_no_sense_are_one_sentence(folder, a, b, message):
+    (folder / "costs.csv").write_text("1,2\n3,4\n")
+    options = []
+    for name, masses in (("a", a), ("b", b)):
+        if masses is not None:
+            (folder / f"{name}.csv").write_text(masses.replace(" ", "\n"))
+            options += [f"--{name}", f"{name}.csv"]
+    answer = invoke("--cost-matrix", "costs.csv", *options, "--budget", 2)
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"Error: {message}")
+    assert not answer.stdout
