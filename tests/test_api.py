@@ -112,3 +112,20 @@ def test_results_have_the_kind_of_the_arrays_given():
     assert isinstance(result.plan, torch.Tensor)
     assert isinstance(CASE.solve(budget=3).plan, np.ndarray)
     assert _checks.to_numpy(result.plan).sum() > 0.0
+
+
+def test_tensors_that_require_gradients_are_warned_of():
+    """No gradient passes through NumPy: it would be missing without a word."""
+    torch = pytest.importorskip("torch")
+    costs, points = torch.rand(3, 4, requires_grad=True), torch.rand(5, 2, requires_grad=True)
+    with pytest.warns(
+        st.SparseTransportWarning, match=r"C requires a gradient, and solve .*nn\.sparse_transport.*C\.det"
+    ):
+        st.solve(costs, budget=3)
+    with pytest.warns(
+        st.SparseTransportWarning, match=r"Y requires a gradient, and solve_sample .*nn\.sparse_transport"
+    ):
+        st.solve_sample(points.detach(), points, budget=3)
+    with torch.no_grad():
+        st.solve(costs, budget=3)
+    st.solve(costs.detach(), budget=3)

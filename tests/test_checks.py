@@ -2,6 +2,8 @@
 
 import re
 import warnings
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -39,7 +41,26 @@ ARRAYS = {
     "C with NaN": (ValueError, r"\bC\b.*nan.*\(1, 2\)", lambda: st.solve(with_entry(NAN))),
     "C with -inf": (ValueError, r"\bC\b.*-inf.*\(1, 2\)", lambda: st.solve(with_entry(-INF))),
     "C complex": (TypeError, r"\bC\b.*complex128", lambda: st.solve(C + 0j)),
-    "C of objects": (TypeError, r"\bC\b.*object", lambda: st.solve(C.astype(object))),
+    "C with text": (
+        TypeError,
+        r"\bC\b.*object with '3' at \(0, 1\): call \.astype\(float\)",
+        lambda: st.solve(np.array([[1.5, "3"]], object)),
+    ),
+    "C with None": (
+        TypeError,
+        r"\bC\b.*object with None at \(0, 1\): fill missing numbers with \.fillna",
+        lambda: st.solve(np.array([[1.5, None]], object)),
+    ),
+    "C with decimals": (
+        TypeError,
+        r"\bC\b.*Decimal\('0\.1'\) at \(0, 1\), which is no float: \.astype\(float\) rounds it",
+        lambda: st.solve([[Decimal("0.5"), Decimal("0.1")]]),
+    ),
+    "C with large ints": (
+        TypeError,
+        r"\bC\b.*at \(0, 0\), which is no float",
+        lambda: st.solve(np.array([[2**70 + 1, 1]], object)),
+    ),
     "C of strings": (TypeError, r"\bC\b.*<U", lambda: st.solve([["a", "b"]])),
     "C ragged": (ValueError, r"\bC\b.*rectangular", lambda: st.solve([[1.0, 2.0], [1.0]])),
     "C empty": (ValueError, r"\bC\b.*empty.*\(0, 3\)", lambda: st.solve(np.zeros((0, 3)))),
@@ -438,3 +459,13 @@ def test_arrays_become_contiguous_doubles_without_a_needless_copy():
 def test_masses_are_uniform_by_default():
     """No masses means one in all, in equal shares."""
     np.testing.assert_allclose(_checks.masses("a", None, 4), [0.25] * 4)
+
+
+@pytest.mark.parametrize("kind", [object, Fraction, bool])
+def test_objects_and_bools_that_are_numbers(kind):
+    """They are taken where a float holds them exactly."""
+    costs = C if kind is object else C.clip(0.0, 1.0)
+    given = (
+        np.vectorize(kind, otypes=[bool if kind is bool else object])(costs) if kind is not object else C.astype(kind)
+    )
+    np.testing.assert_array_equal(st.solve(given, budget=2).plan, st.solve(costs, budget=2).plan)

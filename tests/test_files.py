@@ -1,5 +1,11 @@
 """Files that are written completely or not at all."""
 
+import errno
+import os
+import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from sparsetransport._files import whole_file
@@ -43,3 +49,60 @@ def test_nothing_written_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError), whole_file(path):
         pass
     assert path.read_text() == "old"
+
+
+def test_many_threads_may_write_one_file(tmp_path):
+    """One of them is last, its file is whole, and nothing else is left."""
+    path, begin = tmp_path / "plan.csv", threading.Barrier(8)
+    contents = [str(k) * 10_000 for k in range(8)]
+
+    def write(content):
+        begin.wait()
+        for _ in range(50):
+            with whole_file(path) as unfinished:
+                unfinished.write_text(content)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(write, contents))
+    assert path.read_text() in contents
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_an_existing_file_keeps_its_permissions(tmp_path, mode):
+    path = tmp_path / "plan.csv"
+    path.write_text("old")
+    path.chmod(mode)
+    with whole_file(path) as unfinished:
+        unfinished.write_text("new")
+    assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", mode)
+
+
+@pytest.mark.parametrize("target", ["real.csv", "missing.csv"])
+def test_a_link_stays_and_its_target_is_written(tmp_path, target):
+    (tmp_path / "real.csv").write_text("old")
+    link = tmp_path / "link.csv"
+    link.symlink_to(tmp_path / target)
+    with whole_file(link) as unfinished:
+        unfinished.write_text("new")
+    assert link.is_symlink()
+    assert (tmp_path / target).read_text() == "new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_written_to_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_text)
+        with whole_file(pipe) as unfinished:
+            unfinished.write_text("content")
+        assert read.result(30) == "content"
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_full_disk_names_the_file(tmp_path):
+    path = tmp_path / "plan.csv"
+    with pytest.raises(OSError, match=r"No space left on device: '.*plan\.csv'"), whole_file(path):
+        raise OSError(errno.ENOSPC, "No space left on device")

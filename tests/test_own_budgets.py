@@ -238,3 +238,18 @@ def test_in_a_batch_it_is_that_of_solve():
     problems = [instance(seed, 6, 5, "rbf", 0.1, (10.0, 10.0)).problem() for seed in range(4)]
     for problem, result in zip(problems, st.solve_batch(problems, budget=SoMany(4)), strict=True):
         np.testing.assert_array_equal(result.plan, st.solve(problem, budget=SoMany(4), effort="quick").plan)
+
+
+@pytest.mark.parametrize("answer", [None, 1, "yes"])
+@pytest.mark.parametrize("method", ["omp", "stochastic", "residual"])
+def test_an_answer_that_is_not_a_bool_is_refused(answer, method):
+    """A method without a return statement must not be taken for one that refuses every pair."""
+
+    class Silent(st.Matroid):
+        def can_add(self, support, pair):
+            return answer
+
+    with pytest.raises(TypeError, match=rf"can_add of Silent must return True or False, got {answer!r} for \("):
+        st.solve(np.ones((3, 3)), budget=Silent(), method=method, rng=0)
+    with pytest.raises(TypeError, match="can_add of Silent must return True or False"):
+        st.solve_shared([np.ones((3, 3))], budget=Silent() & 2)

@@ -208,41 +208,6 @@ def test_negative_costs_are_part_of_the_scale():
     assert st.Problem.from_matrices(-3.0 * np.ones((2, 2)), np.zeros(2), np.zeros(2), unbalanced=1.0).scale == 3.0
 
 
-class TestTables:
-    """Tables of pandas: entries go by position, so the same labels in another order are a mistake."""
-
-    @pytest.fixture
-    def pandas(self):
-        return pytest.importorskip("pandas")
-
-    def test_columns_of_points(self, pandas):
-        first = pandas.DataFrame(np.arange(12.0).reshape(4, 3), columns=list("abc"))
-        second = first + 1.0
-        assert st.solve_sample(first, second, budget=4).rows.size == 4
-        with pytest.raises(ValueError, match="the columns of X and Y must have their labels in the same order"):
-            st.solve_sample(first, second[["c", "b", "a"]], budget=4)
-        renamed = second.rename(columns={"a": "z"})
-        assert st.solve_sample(first, renamed, budget=4).rows.size == 4
-
-    @pytest.mark.parametrize(
-        ("side", "message"), [("a", "the rows of X and a must"), ("b", "the rows of Y and b must have their labels")]
-    )
-    def test_masses_of_points(self, pandas, side, message):
-        points = pandas.DataFrame(np.arange(6.0).reshape(3, 2), index=list("xyz"))
-        masses = pandas.Series([0.2, 0.3, 0.5], index=list("xyz"))
-        assert st.solve_sample(points, points, **{side: masses}).plan.shape == (3, 3)
-        with pytest.raises(ValueError, match=message):
-            st.solve_sample(points, points, **{side: masses[::-1]})
-
-    @pytest.mark.parametrize(("side", "message"), [("a", "the rows of C and a"), ("b", "the columns of C and b")])
-    def test_masses_of_costs(self, pandas, side, message):
-        costs = pandas.DataFrame(np.ones((2, 2)), index=["x", "y"], columns=["x", "y"])
-        masses = pandas.Series([0.2, 0.8], index=["y", "x"])
-        with pytest.raises(ValueError, match=message):
-            st.solve(costs, **{side: masses})
-        assert st.solve(costs, **{side: masses[::-1]}).plan.shape == (2, 2)
-
-
 @pytest.mark.parametrize(("total", "fine"), [(0.2, True), (5.0, True), (0.05, False), (100.0, False)])
 def test_masses_of_one_side_alone_should_have_about_the_total_of_the_default(total, fine):
     masses = np.full(4, total / 4.0)

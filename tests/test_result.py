@@ -1,5 +1,7 @@
 """What a solve gives back: names of POT's OTResult, a path one can walk, a status in words."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -310,7 +312,7 @@ def test_links_are_the_pairs_of_the_plan():
     ],
 )
 def test_a_gap_is_written_for_people(gap, relative, text):
-    assert f"{_figure(gap)} ({_share(relative)} of the objective)" == text
+    assert f"{_figure(gap)} ({_share(relative)} the objective)" == text
 
 
 def test_a_summary_says_what_a_result_knows():
@@ -326,3 +328,19 @@ def test_a_summary_says_what_a_result_knows():
     assert lines["marginal error, rows"] == f"{100 * res.marginal_errors[0]:.1f} %"
     assert lines["without a link"] == "0 of 2 rows and 2 of 3 columns"  # a row that wants nothing misses nothing
     assert lines["status"] == str(res.status)
+
+
+@pytest.mark.parametrize(("a", "b"), [([0.0, 0.0], [0.0, 0.0]), ([0.0, 0.0], [1.0, 2.0]), ([1e8, 2e8], [1.0, 2.0])])
+@pytest.mark.filterwarnings("ignore::sparsetransport.SparseTransportWarning")
+def test_figures_without_a_meaning_are_not_told_in_per_cent(a, b):
+    """No masses to compare with, or masses in other units: no `of 0`, no per cent beyond 1,000, no -0.00 %."""
+    res = st.solve([[-1.0, 2.0], [3.0, 4.0]], a, b, budget=2, unbalanced=1.0)
+    for text in (res.summary(), repr(res)):
+        assert "of 0" not in text
+        assert "-0.00 %" not in text
+        assert all(float(share) < 1000.0 for share in re.findall(r"([\d.e+]+) %", text))
+
+
+def test_a_gap_below_zero_is_rounding():
+    assert _share(-1e-17) == "0.00 % of"
+    assert _share(5e7) == "5e+07 times"

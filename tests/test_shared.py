@@ -317,6 +317,8 @@ def test_an_objective_without_a_minimum_is_said_to_be_one():
         ({"budget": 0}, "budget must be a positive int, got 0"),
         ({"weights": [1.0]}, "one number for each of the 4 scenarios, got 1"),
         ({"weights": [1.0, 1.0, 0.0, 1.0]}, "weights must be positive, got 0.0 at 2"),
+        ({"weights": [1e308] * 4}, r"weights must have a total below 1e308, got 1e\+308 among them: rescale them"),
+        ({"weights": [1e307] * 4}, r"weights must keep the sum of objectives below 1e308, got 1e\+307"),
         ({"fixed": [(0, 99)]}, r"fixed must hold pairs of a plan of shape \(9, 8\), got \(0, 99\)"),
         ({"start": [("a", "b")]}, "start must be a Result, a plan of floats or a list of pairs of ints"),
         ({"polish": "no"}, "polish must be True or False, got 'no'"),

@@ -7,6 +7,8 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
 from typing import Any, Protocol
 
 import array_api_compat
@@ -64,7 +66,38 @@ def to_numpy(value: Any) -> NDArray[Any]:
     if array_api_compat.is_cupy_array(value):
         return np.asarray(value.get())
     array = np.asarray(value)
+    if array.dtype == object:
+        return _unboxed(array)
     return array.astype(np.float32) if array.dtype.name in _NARROW else array
+
+
+def _unboxed(array: NDArray[Any]) -> NDArray[Any]:
+    """Objects, which tables with nullable dtypes become, as bools, ints or floats where that changes none of them."""
+    kinds: tuple[tuple[Any, Any], ...] = (
+        (bool | np.bool, np.bool_),
+        (numbers.Integral, np.int64),
+        (numbers.Real | Decimal, np.float64),
+    )
+    for kind, dtype in kinds:
+        if array.size and all(isinstance(each, kind) for each in array.flat):
+            with suppress(OverflowError):  # an int that is too large for the first dtypes
+                found = array.astype(dtype)
+                if all(
+                    one == other or other != other
+                    for one, other in zip(found.ravel().tolist(), array.flat, strict=True)
+                ):
+                    return found
+    return array
+
+
+def warn_of_gradients(function: str, **inputs: Any) -> None:
+    """Warn of tensors that require gradients, which do not pass through NumPy."""
+    for name, value in inputs.items():
+        if array_api_compat.is_torch_array(value) and value.requires_grad and sys.modules["torch"].is_grad_enabled():
+            warn(
+                f"{name} requires a gradient, and {function} tracks none: call nn.sparse_transport for plans with "
+                f"gradients, or pass {name}.detach()"
+            )
 
 
 def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
@@ -89,8 +122,8 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure
         array = to_numpy(value)
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from None
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{_cure(array)}")
     if array.ndim != ndim:
         said = f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}"
         raise ValueError(f"{said}: {cure}" if cure else said)
@@ -106,6 +139,22 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure
             place = tuple(int(k) for k in np.argwhere(bad)[0])
             raise ValueError(f"{name} must be finite{' or +inf' * infinite}, got {array[place]} at {place}")
     return array if array.flags.writeable else array.copy()
+
+
+def _cure(array: NDArray[Any]) -> str:
+    """What is no number in an array of objects, and what to do about it."""
+    if array.dtype != object or not array.ndim:
+        return ""
+    for place, each in np.ndenumerate(array):
+        where = f" with {each!r} at {tuple(map(int, place))}"
+        if isinstance(each, numbers.Real | Decimal):
+            if float(each) != each and each == each:
+                return f"{where}, which is no float: .astype(float) rounds it"
+        elif type(each).__name__ in ("NAType", "NoneType"):
+            return f"{where}: fill missing numbers with .fillna(...)"
+        else:
+            return f"{where}: call .astype(float) if it stands for a number"
+    return ": call .astype(float)"
 
 
 def rounding(value: Any) -> float:
@@ -139,19 +188,6 @@ def masses(name: str, value: Any, size: int) -> Floats:
     return array.copy()
 
 
-def labels(table: Any, axis: str) -> Any:
-    """The labels of the "index" or the "columns" of a pandas table; None for anything else."""
-    return getattr(table, axis, None) if hasattr(table, "iloc") else None
-
-
-def require_order(what: str, first: Any, second: Any) -> None:
-    """Raise an error if the same labels are in another order, since entries are matched by position."""
-    if first is None or second is None or list(first) == list(second):
-        return
-    if set(first) == set(second):
-        raise ValueError(f"{what} must have their labels in the same order: entries are matched by position")
-
-
 def weights(value: Any, count: int) -> Floats:
     """A positive weight for each of so many scenarios; equal with total one for None."""
     if value is None:
@@ -161,6 +197,9 @@ def weights(value: Any, count: int) -> Floats:
         raise ValueError(f"weights must have one number for each of the {count} scenarios, got {len(array)}")
     if array.min() <= 0.0:
         raise ValueError(f"weights must be positive, got {array.min()} at {int(array.argmin())}")
+    with np.errstate(over="ignore"):
+        if not math.isfinite(array.sum()):
+            raise ValueError(f"weights must have a total below 1e308, got {array.max()} among them: rescale them")
     return array.copy()
 
 

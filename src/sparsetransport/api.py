@@ -140,6 +140,7 @@ def solve(
         max_iter=max_iter,
         **unknown,
     )
+    _checks.warn_of_gradients("solve", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
     return solve_checked(problem, options, _checks.same_kind(C, a, b))
 
@@ -230,6 +231,7 @@ def solve_sample(
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
         problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
         return solve_checked(problem, options, _checks.as_numpy)
+    _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
         X,
         Y,
@@ -285,6 +287,7 @@ def solve_support(
     array([0.5, 0.5])
     """
     a, links = second_by_name(C, "links", a, links)
+    _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)
@@ -296,9 +299,7 @@ def solve_support(
 def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
     """Search as the options say, and build the result."""
     start = options.start
-    if start.shape not in (None, problem.shape):
-        raise ValueError(f"start must be a plan of shape {problem.shape}, got shape {start.shape}")
-    _checks.inside("start", start.pairs, problem.shape)
+    start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)
     warn_of_rounding(problem)
     search = Search(

@@ -6,7 +6,8 @@ any other kind is a subclass of `Matroid` with one method.
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, ClassVar, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -49,6 +50,13 @@ class Matroid(ABC):
 
     is_matroid = True
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Check the answers of a method `can_add` of the user's own."""
+        super().__init_subclass__(**options)
+        own = vars(cls).get("can_add")
+        if own is not None and own.__module__ != __name__:
+            cls.can_add = _checked(own)  # type: ignore[method-assign]
+
     @abstractmethod
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
         """True if ``pair`` may be added to ``support``, which is allowed and does not contain it."""
@@ -67,6 +75,19 @@ class Matroid(ABC):
         return _Both(self, other)
 
     __rand__ = __and__
+
+
+def _checked(can_add: Callable[..., Any]) -> Callable[..., bool]:
+    """The method, with an error if it answers anything but True or False."""
+
+    @wraps(can_add)
+    def answer(self: Matroid, support: Sequence[Pair], pair: Pair) -> bool:
+        found = can_add(self, support, pair)
+        if not isinstance(found, bool | np.bool):
+            raise TypeError(f"can_add of {type(self).__name__} must return True or False, got {found!r} for {pair}")
+        return bool(found)
+
+    return answer
 
 
 class _Both(Matroid):

@@ -4,8 +4,9 @@ from typing import Any, Literal, NamedTuple, SupportsIndex, TypedDict
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Seed
+from ._tables import Labels
 from .budgets import Matroid, Pair, as_matroid, pairs_of
 from .effort import BARE, DEFAULT, QUICK, THOROUGH, Effort, as_effort
 from .inner.solvers import EXACT, SOLVERS, ActiveSet
@@ -76,11 +77,21 @@ class SolveOptions(CommonOptions, total=False):
 
 
 class Start(NamedTuple):
-    """What a solve begins with: pairs, their masses if these are known, and the shape of the plan if it was one."""
+    """What a solve begins with: pairs, their masses if these are known, and shape and labels if it was a plan."""
 
     pairs: list[Pair]
     mass: Floats | None = None
     shape: tuple[int, int] | None = None
+    labels: tuple[Labels, Labels] = (None, None)
+
+    def require(self, shape: tuple[int, int], labels: tuple[Labels, Labels]) -> None:
+        """Raise an error unless this is a start for a plan of this shape, with its labels in this order."""
+        if self.shape not in (None, shape):
+            raise ValueError(f"start must be a plan of shape {shape}, got shape {self.shape}")
+        for held, wanted, of in zip(self.labels, labels, ("rows", "columns"), strict=True):
+            if _tables.order("start", held, wanted, of) is not None:
+                raise ValueError(f"start must have its labels in the order of the {of} of the costs: reorder it")
+        _checks.inside("start", self.pairs, shape)
 
 
 class Options(NamedTuple):
@@ -171,6 +182,7 @@ def as_start(start: Any) -> Start:
     if isinstance(start, Result):
         return Start(as_pairs("start", start, _STARTS), start._parts.mass, start._parts.shape)
     start = getattr(start, "links", start)  # of a shared result or a design
+    labels = _tables.labels(start, "index"), _tables.labels(start, "columns")
     start = start.toarray() if hasattr(start, "toarray") else start  # SciPy's sparse plans
     _checks.require_entries("start", start)
     array = _checks.to_numpy(start)
@@ -182,7 +194,7 @@ def as_start(start: Any) -> Start:
         raise ValueError(f"start must not be negative, got {plan[place]} at {place}")
     m, n = plan.shape
     rows, cols = np.nonzero(plan > 0.0)
-    return Start(pairs_of(rows, cols), plan[rows, cols], (m, n))
+    return Start(pairs_of(rows, cols), plan[rows, cols], (m, n), labels)
 
 
 def as_pairs(name: str, pairs: Any, rule: str) -> list[Pair]:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Ints
+from ._tables import Labels
 from .geometry import costs
 from .geometry.kernels import Delta, Kernel
 from .geometry.matrices import Cost, Gram, as_gram
@@ -95,23 +96,27 @@ class Problem:
     unbalanced: tuple[float, float] = (1.0, 1.0)
     reg: float = 0.0
     points: tuple[Floats, Floats] | None = None
+    labels: tuple[Labels, Labels] = (None, None)  # of rows and columns, where tables had them
 
     def __post_init__(self) -> None:
         """Check all arguments and convert them to the types of the fields."""
         if self.gram_a is None or self.gram_b is None:
             raise TypeError("make a Problem with Problem.from_matrices(C, a, b) or Problem.from_points(X, Y, a, b)")
-        cost = self.cost if isinstance(self.cost, Cost) else Cost.dense(self.cost)
+        labels = self._labels()
+        cost = self.cost if isinstance(self.cost, Cost) else Cost.dense(_tables.matched("C", self.cost, *labels))
         m, n = cost.shape
         x, y = (None, None) if self.points is None else self.points
         if x is not None and y is not None and (len(x), len(y)) != (m, n):
             raise ValueError(f"points must match the shape of the costs, {m} and {n} points, got {len(x)} and {len(y)}")
         weights = weights_of(self.unbalanced)
         reg = _checks.number("reg", self.reg, positive=False)
-        a, b = _checks.masses("a", self.a, m), _checks.masses("b", self.b, n)
+        a = _checks.masses("a", _tables.aligned("a", self.a, "index", labels[0], "rows"), m)
+        b = _checks.masses("b", _tables.aligned("b", self.b, "index", labels[1], "columns"), n)
         if (self.a is None) != (self.b is None):
             _warn_of_totals(*(("b", b, "a") if self.a is None else ("a", a, "b")))
-        gram_a = as_gram("kernels[0]", self.gram_a, m, x, lazy=cost.is_lazy)
-        gram_b = as_gram("kernels[1]", self.gram_b, n, y, lazy=cost.is_lazy)
+        matched = [_tables.matched(f"kernels[{k}]", (self.gram_a, self.gram_b)[k], *2 * [labels[k]]) for k in (0, 1)]
+        gram_a = as_gram("kernels[0]", matched[0], m, x, lazy=cost.is_lazy)
+        gram_b = as_gram("kernels[1]", matched[1], n, y, lazy=cost.is_lazy)
         if weights.need_auto:
             with np.errstate(over="ignore"):
                 undelivered = float(a @ gram_a.times(a) + b @ gram_b.times(b))
@@ -127,6 +132,7 @@ class Problem:
             auto = np.nan
         # Not by assignment, since the dataclass is frozen.
         vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights.given(auto), reg=reg)
+        vars(self).update(labels=labels)
         a.setflags(write=False)
         b.setflags(write=False)
         self._require_range()
@@ -150,6 +156,13 @@ class Problem:
                         "choose other units (scaling C, unbalanced and reg together changes no plan)"
                     )
 
+    def _labels(self) -> tuple[Labels, Labels]:
+        """The labels of rows and columns: those known, or the first ones among costs, masses and Gram matrices."""
+        known, read = self.labels, _tables.labels
+        rows = _tables.first(known[0], read(self.cost, "index"), read(self.a, "index"), read(self.gram_a, "index"))
+        cols = _tables.first(known[1], read(self.cost, "columns"), read(self.b, "index"), read(self.gram_b, "index"))
+        return rows, cols
+
     def __repr__(self) -> str:
         m, n = self.shape
         kernels = ["Gram matrix" if gram.kernel is None else str(gram.kernel) for gram in (self.gram_a, self.gram_b)]
@@ -167,9 +180,7 @@ class Problem:
             raise ValueError(
                 f"a must have 1 dimension, got shape {tuple(a.shape)}: it holds masses; points go to solve_sample"
             )
-        _checks.require_order("the rows of C and a", _checks.labels(C, "index"), _checks.labels(a, "index"))
-        _checks.require_order("the columns of C and b", _checks.labels(C, "columns"), _checks.labels(b, "index"))
-        return cls(Cost.dense(C), a, b, *sides_of(kernels, Delta()), unbalanced, reg)
+        return cls(C, a, b, *sides_of(kernels, Delta()), unbalanced, reg)
 
     @classmethod
     def from_points(
@@ -189,8 +200,8 @@ class Problem:
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
-        _checks.require_order("the rows of X and a", _checks.labels(X, "index"), _checks.labels(a, "index"))
-        _checks.require_order("the rows of Y and b", _checks.labels(Y, "index"), _checks.labels(b, "index"))
+        rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
+        cols = _tables.first(_tables.labels(Y, "index"), _tables.labels(b, "index"))
         _checks.flag("normalize_cost", normalize_cost)
         costs.require_metric(metric)
         if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
@@ -200,17 +211,19 @@ class Problem:
         else:
             matrix = costs.cost_matrix(x, y, metric, normalize=normalize_cost)
             if forbidden is not None:
-                matrix[_checks.mask("forbidden", forbidden, matrix.shape)] = np.inf
+                pairs = _tables.matched("forbidden", forbidden, rows, cols)
+                matrix[_checks.mask("forbidden", pairs, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        sides = sides_of(kernels, "median")
+        given = sides_of(kernels, "median")
+        sides = tuple(_tables.matched(f"kernels[{k}]", given[k], *2 * [(rows, cols)[k]]) for k in (0, 1))
         if metric == "cosine":  # which depends on directions alone, and so must the kernels
-            sides = tuple(  # type: ignore[assignment]
+            sides = tuple(
                 as_gram(
                     f"kernels[{k}]", kernel, len(p), p / np.linalg.norm(p, axis=1, keepdims=True), lazy=built.is_lazy
                 )
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
-        return cls(built, a, b, *sides, unbalanced, reg, (x, y))
+        return cls(built, a, b, sides[0], sides[1], unbalanced, reg, (x, y), (rows, cols))
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -25,6 +25,7 @@ else:  # Python's own knows defaults from 3.13 on
     Plan = TypeVar("Plan")
 
 _NOTHING = 1e-12
+_MANY = 10.0  # a share that is told as a multiple, not in per cent
 
 
 class Status(Enum):
@@ -216,7 +217,8 @@ class Result(Gap):
 
     def __repr__(self) -> str:
         (m, n), errors = self._parts.shape, self.marginal_errors
-        off = f"marginal errors {100.0 * errors[0]:.0f} % and {100.0 * errors[1]:.0f} %, " * (max(errors) >= 0.01)
+        told = [_error(*each, digits=0) for each in zip(errors, self._parts.wanted, strict=True)]
+        off = f"marginal errors {told[0]} and {told[1]}, " * (max(errors) >= 0.01)
         return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {off}{self.status})"
 
     def summary(self) -> str:
@@ -376,13 +378,13 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
     lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
     if bound:
         lines["lower bound"] = f"{result.lower_bound:.6g}"
-        lines["gap"] = f"{_figure(result.gap)} ({_share(result.relative_gap)} of the objective)"
+        lines["gap"] = f"{_figure(max(result.gap, 0.0))} ({_share(result.relative_gap)} the objective)"
     return lines | {
         "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
         "cost of transport": f"{result.value_linear:.6g}",
         "weight of marginals": " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"])),
-        "marginal error, rows": f"{100.0 * missed[0]:.1f} %",
-        "marginal error, columns": f"{100.0 * missed[1]:.1f} %",
+        "marginal error, rows": _error(missed[0], parts.wanted[0]),
+        "marginal error, columns": _error(missed[1], parts.wanted[1]),
         "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
         "status": str(result.status),
     }
@@ -390,6 +392,8 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
 
 def _moved(moved: float, to_send: float, to_receive: float) -> str:
     """The mass moved out of the totals; one total is shown if the two agree in the digits shown."""
+    if not (to_send and to_receive):
+        return f"{moved:.6g}, with {to_send:.6g} to send and {to_receive:.6g} to receive"
     text = f"{moved:.6g} of {to_send:.6g}"
     same = math.isclose(to_send, to_receive, rel_tol=1e-6)
     return text if same else f"{text} to send and {to_receive:.6g} to receive"
@@ -401,5 +405,14 @@ def _figure(number: float) -> str:
 
 
 def _share(part: float) -> str:
-    """A share in per cent."""
-    return "below 0.01 %" if 0.0 < part < 1e-4 else f"{100.0 * part:.2f} %"
+    """A share in per cent, or as a multiple where that is easier to read; rounding may leave one below zero."""
+    if part >= _MANY:
+        return f"{part:.3g} times"
+    return "below 0.01 % of" if 0.0 < part < 1e-4 else f"{100.0 * max(part, 0.0):.2f} % of"
+
+
+def _error(share: float, wanted: Floats, *, digits: int = 1) -> str:
+    """A marginal error as a share of the masses of its side, or by itself if they are all zero."""
+    if not wanted.any():
+        return f"{share:.3g} where all masses are zero"
+    return f"{share:.3g} times the masses" if share >= _MANY else f"{100.0 * share:.{digits}f} %"

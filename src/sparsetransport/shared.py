@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Ints
+from ._tables import Labels
 from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, pairs_of
 from .build_result import build_result
 from .certify.certifier import Certifier
@@ -209,13 +210,14 @@ def solve_shared(
     scenarios = checked_problems(problems, kernels=kernels, unbalanced=unbalanced, reg=reg)
     shape = scenarios[0].shape
     shares = _checks.weights(weights, len(scenarios))
+    with np.errstate(over="ignore"):
+        if not np.isfinite(shares @ [max(one.constant, one.scale**2) for one in scenarios]):
+            raise ValueError(f"weights must keep the sum of objectives below 1e308, got {shares.max()}: rescale them")
     matroid = as_matroid(budget)
     limits = limits_of(matroid, shape)
     there, begun = as_pairs("fixed", [] if fixed is None else fixed, "a list of pairs of ints"), as_start(start)
-    if begun.shape not in (None, shape):
-        raise ValueError(f"start must be a plan of shape {shape}, got shape {begun.shape}")
-    for name, links in (("fixed", there), ("start", begun.pairs)):
-        _checks.inside(name, links, shape)
+    begun.require(shape, scenarios[0].labels)
+    _checks.inside("fixed", there, shape)
     _require_fixed(there, matroid, limits, scenarios)
     threads = _checks.threads(n_jobs)
     exact = EXACT if tol is None else _checks.tolerance("tol", tol)
@@ -269,16 +271,31 @@ def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
         raise TypeError(f"problems must be a list of problems, got {type(problems).__name__}") from None
     if not items:
         raise ValueError("problems must hold at least one scenario, got none")
-    scenarios = []
+    scenarios: list[Problem] = []
+    labels: tuple[Labels, Labels] = (None, None)
     for k, item in enumerate(items):
         try:
-            scenarios.append(as_problem(*(item if isinstance(item, tuple) else (item,)), **geometry))
+            one = as_problem(*_aligned(item if isinstance(item, tuple) else (item,), *labels), **geometry)
+            for held, wanted, of in zip(one.labels, labels, ("rows", "columns"), strict=True):
+                if _tables.order("its tables", held, wanted, of) is not None:
+                    raise ValueError(f"a Problem must have its labels in the order of the {of} of the others")
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
+        labels = _tables.first(labels[0], one.labels[0]), _tables.first(labels[1], one.labels[1])
+        scenarios.append(one)
     for k, one in enumerate(scenarios):
         if one.shape != scenarios[0].shape:
             raise ValueError(f"problems must have the same shape, got {scenarios[0].shape} at 0 and {one.shape} at {k}")
     return scenarios
+
+
+def _aligned(item: tuple[Any, ...], rows: Labels, cols: Labels) -> tuple[Any, ...]:
+    """Costs and masses with their labels in the order of those of the scenarios before."""
+    if len(item) > 3:
+        raise TypeError(f"a scenario must be a Problem, a cost matrix or a tuple (C, a, b), got a tuple of {len(item)}")
+    C, a, b = (*item, None, None)[:3]
+    masses = _tables.aligned("a", a, "index", rows, "rows"), _tables.aligned("b", b, "index", cols, "columns")
+    return (C if isinstance(C, Problem) else _tables.matched("C", C, rows, cols), *masses)
 
 
 def _require_fixed(fixed: list[Pair], matroid: Matroid | None, limits: Limits, problems: Sequence[Problem]) -> None:

@@ -1,6 +1,11 @@
 """Every word gets the mean of its sub-words, however long the pair; encodings are kept and found again."""
 
 import importlib.util
+import io
+import json
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -238,3 +243,72 @@ def test_widths_are_those_of_all_sentences_so_far():
     aligner = WordAligner(give).fit([("a house", "a villa")])
     with pytest.raises(ValueError, match="encoder must return rows of 2 numbers as before, got 3 for 'odd'"):
         aligner.align("odd", "odd")
+
+
+class TestCodeOfAModel:
+    """A folder with Python code of its own: nothing in it runs, whatever is on standard input."""
+
+    @pytest.fixture
+    def hostile(self, folder, tmp_path):
+        """A model whose tokenizer, configuration and model are classes of files in its folder."""
+        place = tmp_path / "hostile"
+        shutil.copytree(folder, place)
+        ran = tmp_path / "ran"
+        code = f"open({str(ran)!r}, 'w')\nfrom transformers import BertConfig, BertModel, BertTokenizerFast\n"
+        code += "class OwnConfig(BertConfig):\n    model_type = 'own'\n"
+        code += (
+            "class Own(BertModel):\n    config_class = OwnConfig\nclass OwnTokenizer(BertTokenizerFast):\n    pass\n"
+        )
+        (place / "own.py").write_text(code)
+        for file, classes in (
+            ("config.json", {"AutoConfig": "own.OwnConfig", "AutoModel": "own.Own"}),
+            ("tokenizer_config.json", {"AutoTokenizer": [None, "own.OwnTokenizer"]}),
+        ):
+            settings = json.loads((place / file).read_text()) | {"auto_map": classes, "tokenizer_class": "OwnTokenizer"}
+            (place / file).write_text(json.dumps(settings | {"model_type": "own"}))
+        return place, ran
+
+    def test_it_is_not_run(self, hostile, monkeypatch):
+        place, ran = hostile
+        monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
+        monkeypatch.setattr("builtins.input", lambda *_: "y")
+        with pytest.raises(
+            ValueError, match=r"without code of its own, got .*hostile, .*: trust_remote_code=True runs"
+        ):
+            WordAligner(place)
+        assert not ran.exists()
+
+    def test_it_is_run_on_request(self, hostile, monkeypatch, tmp_path):
+        place, ran = hostile
+        monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(tmp_path / "modules"))
+        Transformer(place, trust_remote_code=True)
+        assert ran.exists()
+
+    def test_pickled_weights_are_not_read(self, folder, tmp_path):
+        torch = pytest.importorskip("torch")
+        place = tmp_path / "pickled"
+        shutil.copytree(folder, place)
+        (place / "model.safetensors").unlink()
+        torch.save({}, place / "pytorch_model.bin")
+        with pytest.raises(ValueError, match=r"safetensors"):
+            WordAligner(place)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_eight_threads_may_share_a_cache(tiny, tmp_path, shared):
+    """They ask for the same pairs at the same time, through one aligner's encoder or one each."""
+    pairs = [(["a"] * (1 + k % 5), ["b", "c"] * (1 + k % 3)) for k in range(40)]
+    begin, one = threading.Barrier(8), CachedEncoder(tiny, tmp_path)
+
+    def work(_):
+        begin.wait()
+        return (one if shared else CachedEncoder(tiny, tmp_path)).encode(pairs)
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(work, range(8)))
+    expected = tiny.encode(pairs)
+    for vectors in found:
+        for pair, other in zip(vectors, expected, strict=True):
+            np.testing.assert_allclose(pair[0], other[0], atol=1e-5)
+            np.testing.assert_allclose(pair[1], other[1], atol=1e-5)
+    assert not list(tmp_path.rglob(".*")), "no temporary file is left"

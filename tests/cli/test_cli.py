@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from importlib import metadata
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,6 +207,7 @@ def test_a_whole_file_follows_a_link_and_refuses_a_folder(tmp_path):
     ("error", "message", "code"),
     [
         (PermissionError(13, "Permission denied", "x.csv"), "cannot open x.csv: Permission denied", 2),
+        (OSError(28, "No space left on device", "x.csv"), "cannot write x.csv: No space left on device", 2),
         (ValueError("no"), "no", 2),
         (ImportError("plots need matplotlib"), "plots need matplotlib", 1),
         (MemoryError(), "not enough memory", 1),
@@ -220,3 +222,18 @@ def test_work_in_the_background_gives_its_result_or_its_error():
     assert console.in_background(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
         console.in_background(lambda: 1 / 0)
+
+
+def test_control_characters_do_not_reach_the_terminal(capsys):
+    console.say("Warning: \x1b]0;title\x07 and \x9b31m\nin two lines")
+    assert capsys.readouterr().err == "Warning: \\x1b]0;title\\x07 and \\x9b31m\nin two lines\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_standard_output_is_one_sentence():
+    with open("/dev/full", "w") as full:
+        answer = subprocess.run(
+            [sys.executable, "-m", "sparsetransport", "--version"], stdout=full, stderr=subprocess.PIPE
+        )
+    assert answer.returncode == 1
+    assert answer.stderr.decode() == "Error: cannot write to standard output: No space left on device\n"

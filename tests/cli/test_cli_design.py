@@ -332,3 +332,56 @@ def test_bad_options(folder, more, message):
     answer = run(*more)
     assert answer.exit_code == 2
     assert message in answer.output
+
+
+class TestNamesThatAreCommands:
+    """What a spreadsheet runs, or a terminal obeys, comes out as plain text; and is read back as the same name."""
+
+    NAMES = ("=cmd|' /C calc'!A0", "+Porto", "@Lyon")
+
+    @pytest.fixture
+    def hostile(self, folder):
+        write(folder / "profit.csv", ["plant", *PRODUCTS], self.NAMES, PROFIT)
+        write(folder / "supply.csv", ["plant", "capacity"], self.NAMES, [[9.0], [10.0], [11.0]])
+        return folder
+
+    def test_formulas(self, hostile):
+        answer = run("--out", "network.csv")
+        assert answer.exit_code == 0, answer.output
+        assert {row["plant"] for row in links_of(hostile / "network.csv")} == {f"'{name}" for name in self.NAMES}
+
+    def test_they_are_read_back(self, hostile):
+        assert run("--out", "network.csv").exit_code == 0
+        again = run("--fixed", "network.csv", "--out", "again.csv")
+        assert again.exit_code == 0, again.output
+        old, new = (
+            [(row["plant"], row["product"]) for row in links_of(hostile / name)]
+            for name in ("network.csv", "again.csv")
+        )
+        assert new[: len(old)] == old
+
+    def test_escape_codes(self, folder):
+        names = ["\x1b[31mLeeds\x1b[0m", "Porto\x07", "Lyon"]
+        write(folder / "profit.csv", ["plant", *PRODUCTS], names, PROFIT)
+        write(folder / "supply.csv", ["plant", "capacity"], names, [[9.0], [10.0], [11.0]])
+        answer = run("--out", "-")
+        assert answer.exit_code == 0, answer.output
+        assert "\\x1b[31mLeeds\\x1b[0m" in answer.stdout
+        assert not set("\x1b\x07") & set(answer.output)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "message"),
+    [
+        (0.0, "supply.csv must have a capacity above zero, got zeros only"),
+        (
+            1e9,
+            "supply.csv has a capacity of 3e+09 in all and demand.csv a demand of 32 at the most: give both in",
+        ),
+    ],
+)
+def test_amounts_that_make_no_sense_are_one_sentence(folder, capacity, message):
+    write(folder / "supply.csv", ["plant", "capacity"], PLANTS, [[capacity]] * 3)
+    answer = run()
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"Error: {message}")

@@ -738,7 +738,7 @@ def test_ctrl_c_in_the_middle_of_a_long_solve(folder):
     process = subprocess.Popen(
         [*COMMAND, "solve", "all.npz", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    while not list(folder.glob("new/.*.plan.png")):  # from here on it solves
+    while not list(folder.glob("new/.*.png")):  # from here on it solves
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     time.sleep(0.5)
@@ -776,3 +776,89 @@ def test_the_summary_says_who_has_no_link(files):
     assert re.search(r"^without a link: \d+ of \d+ rows and \d+ of \d+ columns$", soft, re.M)
     assert soft.count("(with --kernel delta every point counts for itself)") == 2
     assert "--kernel delta" not in invoke("x.npy", "y.npy", "--budget", 1, "--kernel", "delta").stdout
+
+
+class TestOutputs:
+    """What is there already is kept: permissions, pipes and links; names come out as they are, never as commands."""
+
+    NAMES = "Köln,=1+1,-Ulm,-3,\x1b[2J"
+
+    @pytest.fixture
+    def costs(self, folder):
+        path = folder / "costs.csv"
+        path.write_text(f"depot,{self.NAMES}\nÅrhus,1,2,3,4,5\n", encoding="utf-8")
+        return path
+
+    @pytest.mark.parametrize("name", ["plan.csv", "plan.json", "plan.npz", "plan.png"])
+    def test_permissions_are_kept(self, files, name):
+        path = files / name
+        path.write_text("old")
+        path.chmod(0o600)
+        option = "--plot" if name == "plan.png" else "--out"
+        assert invoke("x.npy", "y.npy", "--budget", 5, option, name).exit_code == 0
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert path.read_bytes()[:3] != b"old"
+
+    def test_a_pipe_is_written_to(self, files):
+        os.mkfifo(files / "plan.csv")
+        reader = subprocess.Popen(["cat", "plan.csv"], stdout=subprocess.PIPE, text=True)
+        assert invoke("x.npy", "y.npy", "--budget", 5, "--out", "plan.csv").exit_code == 0
+        assert len(reader.communicate(timeout=30)[0].splitlines()) == 6
+        assert (files / "plan.csv").is_fifo()
+
+    def test_a_full_disk_names_the_file(self, files):
+        (files / "plan.csv").symlink_to("/dev/full")
+        answer = invoke("x.npy", "y.npy", "--budget", 5, "--out", "plan.csv")
+        assert answer.exit_code == 2
+        assert answer.stderr == "Error: cannot write plan.csv: No space left on device\n"
+
+    def test_names_in_csv(self, costs):
+        answer = invoke("--cost-matrix", costs, "--label-column", "depot", "--unbalanced", "100", "--out", "-")
+        assert [line.split(",")[-1] for line in answer.stdout.splitlines()[1:]] == [
+            "Köln",
+            "'=1+1",
+            "'-Ulm",
+            "-3",
+            "\\x1b[2J",
+        ]
+
+    def test_names_in_json(self, costs):
+        assert (
+            invoke(
+                "--cost-matrix", costs, "--label-column", "depot", "--unbalanced", "100", "--out", "plan.json"
+            ).exit_code
+            == 0
+        )
+        text = (costs.parent / "plan.json").read_text(encoding="utf-8")
+        assert '"Köln"' in text
+        assert [link["column_label"] for link in json.loads(text)["links"]] == self.NAMES.split(",")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        ("0 0", "0 0", "the masses a of a.csv are all zero: there is nothing to move"),
+        ("1 2", "0 0", "the masses b of b.csv are all zero: there is nothing to move"),
+        (
+            "1e8 2e8",
+            "1 2",
+            "the masses a of a.csv have a total of 3e+08 and the masses b of b.csv of 3: give both sides in",
+        ),
+        (
+            "1e8 2e8",
+            None,
+            "the masses a of a.csv have a total of 3e+08 and the masses b of 1: give both sides in the same",
+        ),
+    ],
+)
+def test_masses_that_make_no_sense_are_one_sentence(folder, a, b, message):
+    (folder / "costs.csv").write_text("1,2\n3,4\n")
+    options = []
+    for name, masses in (("a", a), ("b", b)):
+        if masses is not None:
+            (folder / f"{name}.csv").write_text(masses.replace(" ", "\n"))
+            options += [f"--{name}", f"{name}.csv"]
+    answer = invoke("--cost-matrix", "costs.csv", *options, "--budget", 2)
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith(f"Error: {message}")
+    assert not answer.stdout

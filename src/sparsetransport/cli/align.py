@@ -13,6 +13,7 @@ from rich.text import Text
 
 from ..apps.word_alignment.aligner import Alignment, WordAligner
 from . import pairs_file
+from .cells import printable
 from .console import Debug, errors, in_background, leave, plain_errors, say
 from .outputs import Output, output, picture
 
@@ -125,11 +126,12 @@ def _show(found: Alignment) -> None:
     """Print both sentences, linked words in colours, unaligned words struck out (in brackets without colours)."""
     console = Console()
     groups = _groups(found)
+    first, second = (tuple(map(printable, words)) for words in (found.tokens_1, found.tokens_2))
     colour: dict[tuple[str, int], str] = {}
     for number, (rows, cols) in enumerate(groups):
         colour |= {("1", i): COLOURS[number % len(COLOURS)] for i in rows}
         colour |= {("2", j): COLOURS[number % len(COLOURS)] for j in cols}
-    for side, words in (("1", found.tokens_1), ("2", found.tokens_2)):
+    for side, words in (("1", first), ("2", second)):
         line = Text()
         for place, word in enumerate(words):
             style = colour.get((side, place))
@@ -137,13 +139,11 @@ def _show(found: Alignment) -> None:
             line.append(" " if place else "").append(shown, style=style or UNALIGNED)
         console.print(line, soft_wrap=True)
     console.print()
-    sides = [
-        (" ".join(found.tokens_1[i] for i in rows), " ".join(found.tokens_2[j] for j in cols)) for rows, cols in groups
-    ]
+    sides = [(" ".join(first[i] for i in rows), " ".join(second[j] for j in cols)) for rows, cols in groups]
     width = max((len(left) for left, _ in sides), default=0)
     for number, (left, right) in enumerate(sides):
         console.print(Text(f"{left:{width}}  {right}", style=COLOURS[number % len(COLOURS)]), soft_wrap=True)
-    unaligned = ("first", found.tokens_1, found.unaligned_1), ("second", found.tokens_2, found.unaligned_2)
+    unaligned = ("first", first, found.unaligned_1), ("second", second, found.unaligned_2)
     for label, words, places in unaligned:
         named = " ".join(words[k] for k in places) or "none"
         console.print(Text(f"unaligned in the {label}: {named}", style="yellow" if places else "dim"), soft_wrap=True)

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_FORMULA = re.compile(r"'*[=+@-]")  # what spreadsheets run, if a cell begins with it
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # the first line of some of Excel's files
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+(e[+-]?\d+)?", re.IGNORECASE)
@@ -16,6 +18,23 @@ _NEARLY = re.compile(
     r"(?=[+-]?[.,]?\d)[+-]?(\d+|\d{1,3}([.,'’_\s]\d{3})+)?([.,]\d*)?(e[+-]?\d+)?\s*%?",
     re.IGNORECASE,
 )
+
+
+def printable(text: str, but: str = "") -> str:
+    r"""The text with control characters, which terminals obey, written out as ``\x1b``; ``but`` those to keep."""
+    return _CONTROL.sub(lambda found: found[0] if found[0] in but else repr(found[0])[1:-1], text)
+
+
+def label_cell(label: str) -> str:
+    """A label as a cell of a CSV file: with an apostrophe before what a spreadsheet would take for a formula."""
+    text = printable(label)
+    return f"'{text}" if _FORMULA.match(text) and not like_a_number(text) else text
+
+
+def _label_in(cell: str) -> str:
+    """The content of a cell, without the apostrophe of `label_cell`."""
+    text = cell.strip()
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 class Opening(NamedTuple):
@@ -42,7 +61,7 @@ def read_rows(path: Path) -> Rows:
     begin = opening(io.StringIO(text, newline="")) or Opening(",", "", 0)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=begin.delimiter)
     try:
-        every = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+        every = [(reader.line_num, [_label_in(cell) for cell in row]) for row in reader]
     except csv.Error as error:
         raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
     found = [(line, row) for line, row in every if any(row) and line > begin.before]

@@ -15,7 +15,8 @@ import typer
 from rich.console import Console
 
 from .. import _checks
-from .._files import whole_file
+from .._files import is_full, permissions, whole_file
+from .cells import printable
 
 _T = TypeVar("_T")
 _BACKGROUND = "sparsetransport-work"
@@ -29,8 +30,8 @@ def errors() -> Console:
 
 
 def say(message: str, style: str | None = None) -> None:
-    """Print one line on stderr, without markup."""
-    errors().print(message, style=style, soft_wrap=True, highlight=False, markup=False)
+    """Print one line on stderr, without markup or control characters."""
+    errors().print(printable(message, but="\n"), style=style, soft_wrap=True, highlight=False, markup=False)
 
 
 @contextmanager
@@ -67,7 +68,8 @@ def plain_errors(debug: bool = False) -> Iterator[None]:
 def explain(error: Exception) -> tuple[str, int]:
     """An error as a sentence, and its exit code."""
     if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot open {error.filename}: {error.strerror}", 2
+        what = "write" if is_full(error) else "open"
+        return f"cannot {what} {error.filename}: {error.strerror}", 2
     if isinstance(error, OSError | TypeError | ValueError):
         return str(error), 2
     if isinstance(error, ImportError):
@@ -89,15 +91,19 @@ def leave(code: int) -> None:
 
 @contextmanager
 def quiet_pipe() -> Iterator[None]:
-    """End silently with exit code 1 if the output pipe is closed, as by ``| head -1``."""
+    """End with exit code 1 if standard output cannot be written; silently if its pipe is closed, as by ``| head``."""
     try:
         try:
             yield
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here, since at exit Python would print an error
-    except BrokenPipeError:
+    except OSError as error:
+        if not (isinstance(error, BrokenPipeError) or is_full(error)):
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for output that is still buffered
+        if is_full(error):
+            say(f"Error: cannot write to standard output: {error.strerror}", "red")
         sys.exit(1)
 
 
@@ -124,14 +130,13 @@ def output_file(path: Path) -> Iterator[Path]:
 
     Missing folders are created, and removed again if the work fails.
     """
-    path = path.resolve()
     if path.is_dir():
-        raise IsADirectoryError(None, "is a folder", str(path))
-    with _folder(path.parent), whole_file(path) as unfinished:
+        raise IsADirectoryError(None, "is a folder", str(path.resolve()))
+    with _folder(path.resolve().parent), whole_file(path) as unfinished:
         try:
-            unfinished.touch()
+            unfinished.touch(permissions(path) or 0o666)  # so that nobody else reads what only the user may read
         except OSError as error:
-            error.filename = str(path)  # the requested file, not the temporary one
+            error.filename = str(path.resolve())  # the requested file, not the temporary one
             raise
         yield unfinished
 

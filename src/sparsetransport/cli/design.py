@@ -18,7 +18,9 @@ from .._checks import Floats, Ints
 from .._numba.timer import compile_timer
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
+from .cells import label_cell
 from .console import Debug, duration, errors, in_background, plain_errors, say
+from .inputs import SAME_UNITS
 from .labelled import in_order, read_labelled, read_pairs
 from .outputs import Output, output, picture
 
@@ -223,6 +225,15 @@ def _read(
     plants, products = profits.rows, profits.columns
     capacity = _column(supply, plants, profit, "plants")
     scenarios = read_labelled(demand, what="scenarios")
+    totals = float(capacity.sum()), float(scenarios.values.sum(axis=1).max())
+    for path, total, what in ((supply, totals[0], "capacity"), (demand, totals[1], "demand")):
+        if not total:
+            raise ValueError(f"{path} must have a {what} above zero, got zeros only")
+    if max(totals) > SAME_UNITS * min(totals):
+        raise ValueError(
+            f"{supply} has a capacity of {totals[0]:.3g} in all and {demand} a demand of {totals[1]:.3g} at the most: "
+            "give both in the same units"
+        )
     there = {} if fixed is None else read_pairs(fixed, plants, products)
     banned = {} if forbidden is None else read_pairs(forbidden, plants, products)
     for (i, j), line in banned.items():
@@ -251,9 +262,8 @@ def _write(file: TextIO, network: Design, inputs: Inputs) -> None:
     flows = network.training.expected_flows
     for k, (i, j) in enumerate(network.links.tolist()):
         there = "yes" if k < network.fixed else "no"
-        writer.writerow(
-            [k + 1, inputs.plants[i], inputs.products[j], f"{flows[k]:.10g}", f"{inputs.profit[i, j]:.10g}", there]
-        )
+        ends = label_cell(inputs.plants[i]), label_cell(inputs.products[j])
+        writer.writerow([k + 1, *ends, f"{flows[k]:.10g}", f"{inputs.profit[i, j]:.10g}", there])
 
 
 def _print(network: Design, seconds: tuple[float, float], request: Request) -> None:

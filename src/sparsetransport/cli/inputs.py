@@ -16,6 +16,7 @@ from .writing import Labels
 
 Pair = tuple[Floats, Floats]
 _T = TypeVar("_T")
+SAME_UNITS = 1e6  # totals that differ by a larger factor are taken for different units
 
 
 class Inputs(NamedTuple):
@@ -93,7 +94,25 @@ def read_inputs(
         column = None if sides is None else sides[k].mass
         what = "points" if sides else ("rows", "columns")[k]
         masses.append(_masses("ab"[k], path, column, files.bundle, shape[k], what, labels[k]))
-    return Inputs(shape, points, costs, masses[0], masses[1], labels, sides[0].names if sides else None)
+    inputs = Inputs(shape, points, costs, masses[0], masses[1], labels, sides[0].names if sides else None)
+    _require_masses(
+        inputs, [path or (files.points[k] if files.points else files.bundle) for k, path in enumerate((a, b))]
+    )
+    return inputs
+
+
+def _require_masses(inputs: Inputs, files: Sequence[Path | None]) -> None:
+    """Raise an error if there is nothing to move, or if the masses of the two sides cannot be in the same units."""
+    names = [f"{'ab'[k]} of {files[k]}" if (inputs.a, inputs.b)[k] is not None else "ab"[k] for k in (0, 1)]
+    totals = [float(side.sum()) for side in inputs.masses]
+    for name, total in zip(names, totals, strict=True):
+        if not total:
+            raise ValueError(f"the masses {name} are all zero: there is nothing to move")
+    if max(totals) > SAME_UNITS * min(totals):
+        raise ValueError(
+            f"the masses {names[0]} have a total of {totals[0]:.3g} and the masses {names[1]} of {totals[1]:.3g}: "
+            "give both sides in the same units"
+        )
 
 
 def _each(option: str, given: Sequence[_T]) -> tuple[_T | None, _T | None]:

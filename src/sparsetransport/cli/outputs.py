@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from .. import plotting
+from .cells import printable
 from .console import output_file
 
 PICTURES = (".png", ".pdf", ".svg")
@@ -34,7 +35,7 @@ class Output(NamedTuple):
         """Print where the file is, and whether its folder is new, which may be due to a typing error."""
         if self.path is not None:
             note = " (in a new folder)" if self.new_folder else ""
-            Console().print(f"{self.what}: {self.path}{note}", soft_wrap=True, highlight=False, markup=False)
+            Console().print(printable(f"{self.what}: {self.path}{note}"), soft_wrap=True, highlight=False, markup=False)
 
 
 def output(what: str, path: Path | None, endings: Sequence[str], inputs: Iterable[Path]) -> Output:

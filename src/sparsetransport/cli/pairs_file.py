@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from .._files import whole_file
+from .._files import naming, permissions, whole_file
 
 _MARK = "# sparsetransport align "
 
@@ -84,7 +84,8 @@ class Partial:
     def opened(self) -> Iterator[None]:
         """Open for more lines, after the last complete one; a file with other settings is started again."""
         self.out.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("r+b" if self._end else "wb") as file:
+        self.path.touch((permissions(self.out) if self.out.is_file() else None) or 0o666)
+        with naming(self.path), self.path.open("r+b" if self._end else "wb") as file:
             if self._end:
                 file.truncate(self._end)
                 file.seek(self._end)

@@ -13,6 +13,7 @@ import scipy.sparse
 
 from .. import __version__
 from ..result import Result
+from .cells import label_cell
 
 ENDINGS = (".csv", ".npz", ".json")
 
@@ -34,13 +35,13 @@ def write_plan(path: Path, ending: str, result: Result, labels: Labels, details:
         if ending == ".csv":
             write_links(text, result, labels)
         else:
-            json.dump(as_json(result, labels, details), text, indent=1, allow_nan=False)
+            json.dump(as_json(result, labels, details), text, indent=1, allow_nan=False, ensure_ascii=False)
             text.write("\n")
 
 
 def write_links(file: TextIO, result: Result, labels: Labels) -> None:
     """Write one line for each link, ordered by row and column, with exact masses."""
-    found = links(result, labels)
+    found = links(result, Labels(*(None if names is None else list(map(label_cell, names)) for names in labels)))
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(_keys(labels))
     writer.writerows(link.values() for link in found)

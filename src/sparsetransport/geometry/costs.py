@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _checks
+from .. import _checks, _tables
 from .._checks import Floats
 from . import _entries
 
@@ -69,7 +69,7 @@ def require_metric(metric: Any) -> None:
 
 def points(x: Any, y: Any) -> tuple[Floats, Floats]:
     """Two checked point sets of the same dimension."""
-    _checks.require_order("the columns of X and Y", _checks.labels(x, "columns"), _checks.labels(y, "columns"))
+    y = _tables.aligned("Y", y, "columns", _tables.labels(x, "columns"), "columns of X")
     cure = "each row is a point; reshape(-1, 1) makes points on a line"
     x, y = (_checks.real_array(name, each, ndim=2, cure=cure) for name, each in (("X", x), ("Y", y)))
     if x.shape[1] != y.shape[1]:

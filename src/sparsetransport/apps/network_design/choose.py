@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import _checks
+from ... import _checks, _tables
 from ..._checks import Floats, Ints
 from ...budgets import Counting, PerColumn, PerRow, Uniform
 from ...plan import Callback, Step
 from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain
-from .evaluation import Evaluation, best_use, market, pairs, scenario_weights
+from .evaluation import Evaluation, best_use, market, names, pairs, scenario_weights
 from .exchange import Choice, exchange_links, in_order, is_small
 
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
@@ -205,7 +205,7 @@ class _Task(NamedTuple):
         """The profits of links in the held-out scenarios, if there are any."""
         if held_out is None:
             return None
-        return best_use(links, self.rates, self.capacity, held_out, scenario_weights(None, len(held_out)))
+        return best_use(links, self.rates, self.capacity, held_out, scenario_weights(None, held_out))
 
 
 def design(
@@ -286,7 +286,9 @@ def design(
     task = _task(
         profit, supply, demand_scenarios, links, fixed, forbidden, max_per_plant, max_per_product, count_fixed, weights
     )
-    test = None if held_out is None else _held_out(held_out, task.demand.shape[1])
+    products = names(profit, supply, demand_scenarios)[1]
+    test = _tables.aligned("held_out", held_out, "columns", products, "columns of profit")
+    test = None if test is None else _held_out(test, task.demand.shape[1])
     _checks.function("callback", callback)
     return _designed(task, test, _checks.flag("polish", polish), n_jobs, callback)
 
@@ -397,6 +399,8 @@ def _task(
     rates, capacity, demand = market(profit, supply, demand_scenarios)
     shape = rates.shape
     there = pairs("fixed", [] if fixed is None else fixed, shape)
+    labels = names(profit, supply, demand_scenarios)
+    forbidden = _tables.matched("forbidden", forbidden, *labels)
     banned = _checks.mask("forbidden", [] if forbidden is None else forbidden, shape)
     for i, j in there.tolist():
         if banned[i, j]:
@@ -413,8 +417,10 @@ def _task(
         ("max_per_product", max_per_product, PerColumn, 1),
     ):
         if limit is not None:
+            limit = _tables.aligned(name, limit, "index", labels[axis], f"{('rows', 'columns')[axis]} of profit")
             budget = budget & kind(_limit(name, limit, shape[axis], shape[1 - axis], there[:, axis]))  # type: ignore[assignment]
-    return _Task(rates, capacity, demand, scenario_weights(weights, len(demand)), allowed, there, budget, total)
+    shares = scenario_weights(weights, demand_scenarios)
+    return _Task(rates, capacity, demand, shares, allowed, there, budget, total)
 
 
 def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:

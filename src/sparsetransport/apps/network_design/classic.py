@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ... import _tables
 from ..._checks import Ints
-from .evaluation import best_use, market, scenario_weights
+from .evaluation import best_use, market, names, scenario_weights
 
 
 def dedicated(
@@ -74,10 +75,11 @@ def _matched(
     from scipy.optimize import linear_sum_assignment
 
     rates, capacity, demand = market(profit, supply, demand_scenarios)
-    possible = np.ones(rates.shape, bool) if allowed is None else np.asarray(allowed, bool)
+    matched = _tables.matched("allowed", allowed, *names(profit, supply, demand_scenarios))
+    possible = np.ones(rates.shape, bool) if allowed is None else np.asarray(matched, bool)
     if possible.shape != rates.shape:
         raise ValueError(f"allowed must have the shape of profit, {rates.shape}, got {possible.shape}")
-    mean = scenario_weights(weights, len(demand)) @ demand
+    mean = scenario_weights(weights, demand_scenarios) @ demand
     worth = np.where(possible, rates * np.minimum(capacity[:, None], mean), 0.0)
     m, n = rates.shape
     if m == n:

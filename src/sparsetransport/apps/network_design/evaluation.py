@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from ... import _checks
+from ... import _checks, _tables
 from ..._checks import Floats, Ints
+from ..._tables import Labels
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -102,7 +103,7 @@ def evaluate(links: Any, profit: Any, supply: Any, demand_scenarios: Any, *, wei
     array([4., 4.])
     """
     rates, capacity, demand = market(profit, supply, demand_scenarios)
-    shares = scenario_weights(weights, len(demand))
+    shares = scenario_weights(weights, demand_scenarios)
     every = np.argwhere(np.isfinite(rates)) if links is None else pairs("links", links, rates.shape)
     return best_use(every, rates, capacity, demand, shares)
 
@@ -155,8 +156,18 @@ def _flow(rates: Floats, links: Ints, capacity: Floats, demand: Floats) -> Float
     return flow
 
 
+def names(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Labels, Labels]:
+    """The labels of plants and products, where tables have them."""
+    read = _tables.labels
+    plants = _tables.first(read(profit, "index"), read(supply, "index"))
+    return plants, _tables.first(read(profit, "columns"), read(demand_scenarios, "columns"))
+
+
 def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Floats, Floats]:
-    """Profits, capacities and demands, checked to match."""
+    """Profits, capacities and demands, checked to match; tables by their labels, in the order of the profits."""
+    plants, products = names(profit, supply, demand_scenarios)
+    supply = _tables.aligned("supply", supply, "index", plants, "rows of profit")
+    demand_scenarios = _tables.aligned("demand_scenarios", demand_scenarios, "columns", products, "columns of profit")
     rates = _checks.real_array("profit", profit, ndim=2)
     m, n = rates.shape
     capacity = _checks.real_array("supply", supply, ndim=1)
@@ -177,9 +188,10 @@ def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Flo
     return rates, capacity, demand
 
 
-def scenario_weights(weights: Any, count: int) -> Floats:
-    """A weight for each scenario, with total one."""
-    array = _checks.weights(weights, count)
+def scenario_weights(weights: Any, scenarios: Any) -> Floats:
+    """A weight for each scenario, with total one; tables are matched by their labels."""
+    labels = _tables.labels(scenarios, "index")
+    array = _checks.weights(_tables.aligned("weights", weights, "index", labels, "scenarios"), len(scenarios))
     return np.asarray(array / array.sum())
 
 

@@ -107,6 +107,9 @@ class WordAligner:
         A folder to cache encodings in, so that the model encodes a pair once.
     batch_size : int
         The number of sentence pairs that a transformer encodes at once.
+    trust_remote_code : bool
+        Run Python code that comes with a Hugging Face model, and load pickled weights, which can run code too. By
+        default neither is done: such a model raises an error.
     lower : bool
         Convert the words to lower case.
     **settings
@@ -137,6 +140,7 @@ class WordAligner:
         layer: int | None = None,
         cache: str | Path | None = None,
         batch_size: int = 16,
+        trust_remote_code: bool = False,
         lower: bool = True,
         **settings: float,
     ) -> None:
@@ -145,7 +149,8 @@ class WordAligner:
             raise TypeError(f"settings must be among {', '.join(Settings._fields)}, got {', '.join(sorted(unknown))}")
         self.settings = Settings(**settings).checked()
         self.lower = lower
-        found = load_encoder(encoder, layer=layer, batch_size=_checks.positive_int("batch_size", batch_size))
+        size = _checks.positive_int("batch_size", batch_size)
+        found = load_encoder(encoder, layer=layer, batch_size=size, trust_remote_code=trust_remote_code)
         self.encoder: Encoder = found if cache is None else CachedEncoder(found, cache)
         self._plain = isinstance(found, FunctionEncoder)
         self._centre: Floats | None = None

@@ -49,7 +49,9 @@ def has_vector(vectors: Any) -> NDArray[np.bool_]:
     return np.asarray(np.asarray(vectors).any(axis=1))
 
 
-def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16) -> Encoder:
+def load_encoder(
+    encoder: Any, *, layer: int | None = None, batch_size: int = 16, trust_remote_code: bool = False
+) -> Encoder:
     """An encoder by name, from a folder, or from a function.
 
     Parameters
@@ -61,6 +63,9 @@ def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16
         The hidden layer of a transformer, counted from the last one (-1).
     batch_size : int
         The number of sentence pairs that a transformer encodes at once.
+    trust_remote_code : bool
+        Run Python code that comes with a model, and load pickled weights, which can run code too. By default neither is
+        done: such a model raises an error.
 
     Returns
     -------
@@ -83,7 +88,7 @@ def load_encoder(encoder: Any, *, layer: int | None = None, batch_size: int = 16
         raise TypeError(f"encoder must be a name, a folder, a function or an Encoder, got {encoder!r}")
     if str(encoder) == "glove":
         return Glove()
-    return Transformer(encoder, layer=layer, batch_size=batch_size)
+    return Transformer(encoder, layer=layer, batch_size=batch_size, trust_remote_code=trust_remote_code)
 
 
 class FunctionEncoder:
@@ -178,11 +183,15 @@ class Transformer:
         The hidden layer, counted from the last one (-1); by default the best one for known models, and -3 for others.
     batch_size : int
         The number of pairs that are encoded at once.
+    trust_remote_code : bool
+        As in `load_encoder`.
     """
 
-    def __init__(self, model: str | Path, *, layer: int | None = None, batch_size: int = 16) -> None:
-        folder = folder_of(str(model))
-        self._tokenizer, self._model = pretrained(str(model), folder)
+    def __init__(
+        self, model: str | Path, *, layer: int | None = None, batch_size: int = 16, trust_remote_code: bool = False
+    ) -> None:
+        folder, trusted = folder_of(str(model)), _checks.flag("trust_remote_code", trust_remote_code)
+        self._tokenizer, self._model = pretrained(str(model), folder, trusted=trusted)
         count = int(self._model.config.num_hidden_layers) + 1
         self.layer = _LAYERS.get(str(model), -3) if layer is None else layer
         if isinstance(self.layer, bool) or not isinstance(self.layer, int) or not -count <= self.layer <= -1:

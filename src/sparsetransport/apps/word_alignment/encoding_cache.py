@@ -18,8 +18,8 @@ class CachedEncoder:
     """An encoder with a disk cache.
 
     There is one ``.npz`` file for each pair, under the name of the encoder, named by a hash of the words. Files are
-    written under a temporary name and then renamed, so that several processes may share a folder and an interruption
-    leaves no incomplete file; a file that cannot be read is computed again.
+    written under a temporary name and then renamed, so that several threads and processes may share a folder and an
+    interruption leaves no incomplete file; a file that cannot be read is computed again.
 
     Parameters
     ----------
@@ -54,7 +54,8 @@ class CachedEncoder:
         self.folder.mkdir(parents=True, exist_ok=True)
         label = self.folder / "encoder.txt"
         if not label.exists():
-            label.write_text(encoder.name + "\n", encoding="utf-8")
+            with whole_file(label) as unfinished:
+                unfinished.write_text(encoder.name + "\n", encoding="utf-8")
 
     def encode(self, pairs: Sequence[TokenPair]) -> list[VectorPair]:
         """The vectors of every pair; those that are not cached are computed and cached."""

