@@ -18,8 +18,8 @@ from ..certify.certifier import Certifier
 from ..effort import QUICK, Matching
 from ..engine import batch_solver
 from ..engine.matching import is_one_to_one
-from ..inner.solvers import EXACT
 from ..geometry.kernels import Delta
+from ..inner.solvers import EXACT
 from ..options import Budget, Options
 from ..problem import Problem, as_problem, costs_are_lost, weights_of
 from ..result import Parts, Path, Result, Status
