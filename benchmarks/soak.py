@@ -31,7 +31,8 @@ CLOSE = 1e-10  # of the terms of an objective: what rounding may change, in cost
 KERNELS = {"rbf": st.RBF, "imq": st.IMQ, "imq-v2": st.IMQv2, "laplace": st.Laplace}
 EFFORTS = {"bare": st.BARE, "quick": st.QUICK, "default": st.DEFAULT, "thorough": st.THOROUGH}
 DOORS = ("solve", "sample", "lazy", "batch", "shared")
-ODD = ("line", "duplicates", "ties", "negative", "forbidden", "zero", "extreme", "totals")
+ODD = ("line", "large", "duplicates", "near", "ties", "negative", "forbidden", "outlier", "zero", "nothing", "totals")
+ODD += ("weights", "bandwidth", "small reg", "extreme")
 BUDGETS = ("none", "whole", "row", "column", "row and column", "groups", "laminar", "own")
 
 
@@ -157,21 +158,25 @@ def budget_of(case: Case) -> Any:
 
 def draw(rng: np.random.Generator) -> Case:
     """A random problem: of any kind, and unusual in none, one or several ways."""
-    odd = [name for name in ODD if rng.random() < 0.18]
-    m, n = (int(k) for k in rng.integers(1, 12, 2))
+    odd = [name for name in ODD if rng.random() < (0.02 if name in ("large", "nothing") else 0.12)]
+    m, n = (int(k) for k in rng.integers(1, 40 if "large" in odd else 12, 2))
     if "line" in odd:
         m, n = (1, n) if rng.random() < 0.5 else (m, 1)
     door = str(rng.choice(DOORS))
     kernel = str(rng.choice(["delta", "delta", "gram", *KERNELS]))
     if door in ("sample", "lazy"):
         kernel = "rbf" if kernel == "gram" else kernel
-        odd = [name for name in odd if name != "negative" and (name != "forbidden" or door == "sample")]
+        odd = [
+            name for name in odd if name not in ("negative", "outlier") and (name != "forbidden" or door == "sample")
+        ]
     scenarios = int(rng.integers(1, 4)) if door in ("batch", "shared") else 1
     d = int(rng.integers(1, 4))
     X, Y = rng.normal(size=(m, d)), rng.normal(size=(n, d)) + 0.5
     if "duplicates" in odd:
         X, Y = X[rng.integers(0, m, m)], np.round(Y)
         Y[0] = X[0]
+    if "near" in odd:
+        X = X[rng.integers(0, m, m)] + 10.0 ** rng.uniform(-12, -4) * rng.normal(size=(m, d))
     a, b = (0.02 + rng.random((scenarios, size)) for size in (m, n))
     if "totals" not in odd:
         a, b = a / a.sum(axis=1, keepdims=True), b / b.sum(axis=1, keepdims=True)
@@ -181,12 +186,16 @@ def draw(rng: np.random.Generator) -> Case:
     if "zero" in odd:
         a[rng.random(a.shape) < 0.3] = 0.0
         b[rng.random(b.shape) < 0.3] = 0.0
+    if "nothing" in odd:
+        (a if rng.random() < 0.5 else b)[:] = 0.0
     cost = None
     metric = str(rng.choice(["sqeuclidean", "euclidean"]))
     if door not in ("sample", "lazy"):
         cost = np.asarray(_distances(X, Y, metric), float)
         if "negative" in odd:
             cost = cost - rng.random() * cost.max()
+        if "outlier" in odd:
+            cost[rng.random((m, n)) < 0.1] *= 10.0 ** rng.uniform(3, 12)
     if "forbidden" in odd:
         cost = np.asarray(_distances(X, Y, metric), float) if cost is None else cost
         cost[rng.random((m, n)) < rng.choice([0.2, 0.6, 1.0], p=[0.6, 0.35, 0.05])] = np.inf
@@ -200,15 +209,19 @@ def draw(rng: np.random.Generator) -> Case:
         float(10.0 ** rng.uniform(-3, 4)),
         (float(10.0 ** rng.uniform(-2, 3)), float(10.0 ** rng.uniform(-2, 3))),
     ][rng.integers(4)]
+    if "weights" in odd:
+        unbalanced = tuple(float(10.0 ** rng.uniform(-9, 9)) for _ in range(2))
     reg = 0.0 if rng.random() < 0.5 else float(10.0 ** rng.uniform(-4, 3))
+    if "small reg" in odd:
+        reg = float(10.0 ** rng.uniform(-14, -6))
     if "extreme" in odd:
-        unit = float(10.0 ** rng.uniform(-90, 90))
+        unit = float(10.0 ** rng.uniform(-140, 140))
         cost = None if cost is None else cost * unit
         if cost is None:
             X, Y = X * unit**0.5, Y * unit**0.5
         reg = reg * unit
         unbalanced = unbalanced if isinstance(unbalanced, str) else tuple(np.ravel(unbalanced) * unit)
-        total = float(10.0 ** rng.uniform(-20, 20)) if rng.random() < 0.3 else 1.0
+        total = float(10.0 ** rng.uniform(-60, 60)) if rng.random() < 0.3 else 1.0
         a, b = a * total, b * total
     kind = str(rng.choice(BUDGETS))
     k = int(rng.integers(1, max(2, (m + n) // 2) + 1))
@@ -235,7 +248,7 @@ def draw(rng: np.random.Generator) -> Case:
         None if door not in ("sample", "lazy") and kernel not in KERNELS else Y,
         grams,
         rng.integers(-1, min(3, m * n), (m, n)) if kind == "groups" else None,
-        float(10.0 ** rng.uniform(-1, 1)) * (float(X.var() + Y.var()) or 1.0),
+        float(10.0 ** rng.uniform(*((-6, 6) if "bandwidth" in odd else (-1, 1)))) * (float(X.var() + Y.var()) or 1.0),
         metric,
         tuple(odd),
     )
