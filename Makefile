@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo lint test bench clean
+.PHONY: help setup demo lint test bench soak clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,6 +34,9 @@ test: lint ## lint, then the tests and doctests with coverage
 
 bench: setup ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+soak: setup ## Solve for an hour: memory must stay flat and random problems must check (failures go to soak/)
+	@$(BIN)/python -m benchmarks.soak --minutes 30 --keep soak $(ARGS)
 
 clean: ## Remove the environment, caches and build products
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* coverage.xml

@@ -1,7 +1,9 @@
 """Answers that owe nothing to the package: formulas on dense arrays, brute force, Clarabel and POT."""
 
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 
@@ -72,6 +74,61 @@ def brute_force(hessian, slope, shape, allowed: Allowed) -> float:
         value = 0.5 * (linear * x).sum(axis=1)
         best = min(best, value[(x >= 0.0).all(axis=1)].min(initial=0.0))
     return float(best)
+
+
+# --- the same without rounding ---------------------------------------------------------------------------------------
+
+
+class Exact:
+    """A tiny problem in fractions: objectives and optima are those of the numbers given, with no rounding at all."""
+
+    def __init__(self, C, a, b, Ga, Gb, unbalanced, reg):
+        exact = np.vectorize(lambda x: Fraction(float(x)), otypes=[object])
+        a, b, Ga, Gb, (weight_a, weight_b), self.reg = map(exact, (a, b, Ga, Gb, unbalanced, reg))
+        self.constant = weight_a * (a @ Ga @ a) + weight_b * (b @ Gb @ b)
+        r, c = -2 * weight_a * (Ga @ a), -2 * weight_b * (Gb @ b)
+        self.pairs = [(int(i), int(j)) for i, j in np.argwhere(np.isfinite(C))]
+        self.slope = {(i, j): Fraction(float(C[i, j])) + r[i] + c[j] for i, j in self.pairs}
+        self.grams = 2 * weight_a * Ga, 2 * weight_b * Gb
+
+    def hessian(self, support):
+        """The quadratic term between the pairs of a support, as a list of rows."""
+        (Ga, Gb), reg = self.grams, self.reg.item()
+        return [[Ga[i, k] + Gb[j, l] + reg * ((i, j) == (k, l)) for k, l in support] for i, j in support]
+
+    def value(self, rows, cols, mass):
+        """The objective of a sparse plan."""
+        support = list(zip(rows.tolist(), cols.tolist(), strict=True))
+        x = [Fraction(float(each)) for each in mass]
+        linear = sum(self.slope[pair] * each for pair, each in zip(support, x, strict=True))
+        square = sum(x[k] * x[l] * each for k, row in enumerate(self.hessian(support)) for l, each in enumerate(row))
+        return self.constant + linear + square / 2
+
+    def optimum(self, allowed: Allowed = lambda support: True):
+        """The least objective of a plan with an allowed support, by brute force: see `brute_force`."""
+        best = Fraction(0)
+        for size in range(1, len(self.pairs) + 1):
+            for support in filter(allowed, combinations(self.pairs, size)):
+                slope = [self.slope[pair] for pair in support]
+                x = _solved(self.hessian(support), slope)
+                if x is not None and min(x) >= 0:
+                    best = min(best, sum(f * each for f, each in zip(slope, x, strict=True)) / 2)
+        return self.constant + best
+
+
+def _solved(hessian, slope):
+    """The solution of ``Hx = -f`` in fractions by elimination; None if H is singular."""
+    lines = [[*row, -f] for row, f in zip(hessian, slope, strict=True)]
+    for k in range(len(lines)):
+        pivot = next((l for l in range(k, len(lines)) if lines[l][k]), None)
+        if pivot is None:
+            return None
+        lines[k], lines[pivot] = lines[pivot], lines[k]
+        for l, line in enumerate(lines):
+            if l != k and line[k]:
+                factor = line[k] / lines[k][k]
+                lines[l] = [x - factor * y for x, y in zip(line, lines[k], strict=True)]
+    return [line[-1] / line[k] for k, line in enumerate(lines)]
 
 
 # --- other solvers ---------------------------------------------------------------------------------------------------

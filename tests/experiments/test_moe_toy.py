@@ -33,6 +33,44 @@ def test_the_data_is_as_described():
     assert 0.3 < shares[0] < 0.8
 
 
+def test_the_order_of_a_split_does_not_tell_the_class():
+    """Sorted by label, the rank correlation of position and label would be 0.87."""
+    places = []
+    for seed in range(50):
+        for _, labels in moe_toy.draw_data(np.random.default_rng(seed)):
+            position = np.arange(len(labels)) / len(labels)
+            places.append(position[labels == 1].mean() - position[labels == 0].mean())
+    assert abs(np.mean(places)) < 0.03
+    assert np.abs(places).max() < 0.45, "half for a sorted split"
+
+
+@pytest.mark.parametrize("name", ["top-2", moe_toy.OURS])
+def test_what_is_dropped_does_not_tell_the_class(name):
+    """Second choices of both classes are kept alike by a gate that knows nothing."""
+    kept = {0: [], 1: []}
+    for seed in range(20):
+        points, labels = moe_toy.draw_data(np.random.default_rng(seed)).train
+        torch.manual_seed(seed)
+        layer = moe_toy.make_layer(moe_toy.methods()[name][0]())
+        tokens = torch.tensor(points, dtype=torch.float32)
+        with torch.no_grad():
+            experts = layer.router(layer.gate(tokens), tokens).experts
+        second = moe_toy.within(experts, 41)[:, 1].numpy()
+        for label in kept:
+            kept[label].append(second[labels == label].mean())
+    assert abs(np.mean(kept[0]) - np.mean(kept[1])) < 0.15
+
+
+def test_paired_differences():
+    """The p value is that of Student's t with n − 1 degrees of freedom; equal samples have none."""
+    from scipy import stats
+
+    mean, error, p = moe_toy.paired([3.0, 5.0, 4.0], [1.0, 2.0, 3.0])
+    assert (mean, error) == (2.0, pytest.approx(1.0 / np.sqrt(3.0)))
+    assert p == pytest.approx(2.0 * stats.t.sf(mean / error, 2))
+    assert moe_toy.paired([1.0, 2.0], [1.0, 2.0]) == (0.0, None, None)
+
+
 def test_what_finds_no_room_is_dropped_second_choices_first():
     experts = torch.tensor([[0, 1], [0, 1], [0, 1], [1, 0], [2, 0]])
     assert moe_toy.within(experts, 2).tolist() == [[True, True], [True, False], [False, False], [True, False]] + [
