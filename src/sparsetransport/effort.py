@@ -73,6 +73,16 @@ class Perturb:
     seed: int = 0  # of the random draws
 
 
+@dataclass(frozen=True)
+class Regrow:
+    """Drop random links of the best plan, grow and improve the rest, and go back if the plan is no better."""
+
+    rounds: int = 8  # at the most
+    share: float = 0.3  # of the links that are dropped
+    operations: float = 2e7  # of all rounds together; none begins that would take more, as long as the last did
+    seed: int = 0  # of the random draws
+
+
 # --- starts ----------------------------------------------------------------------------------------------------------
 
 
@@ -166,13 +176,14 @@ class Effort:
     """What a solve does: every start goes through the improvers, and the best plan through those at the end.
 
     Change one with ``dataclasses.replace``. On `Delta` kernels without ``reg``, where links without a cycle are enough,
-    ``tree_starts``, ``tree_improvers`` and ``finish`` take the place of ``starts`` and ``improvers``, if there are any.
+    ``tree_starts``, ``tree_improvers`` and ``tree_finish`` take the place of ``starts``, ``improvers`` and ``finish``,
+    if there are any.
 
     Examples
     --------
     >>> from dataclasses import replace
     >>> import numpy as np, sparsetransport as st
-    >>> short = replace(st.DEFAULT, finish=())  # no perturbation
+    >>> short = replace(st.DEFAULT, tree_finish=())  # no perturbation
     >>> C = np.random.default_rng(0).random((20, 20))
     >>> st.solve(C, budget=20, effort=short).value >= st.solve(C, budget=20).value
     True
@@ -180,9 +191,10 @@ class Effort:
 
     starts: tuple[Any, ...] = (Grown(), Matching(), Mean())  # in this order
     improvers: tuple[Any, ...] = (Grow(), Swap(passes=2.0), Eliminate(), Swap())  # of every start, in this order
+    finish: tuple[Any, ...] = ()  # improvers of the best plan
     tree_starts: tuple[Any, ...] = ()  # in this order
     tree_improvers: tuple[Any, ...] = ()  # of every start on trees
-    finish: tuple[Any, ...] = ()  # improvers of the best plan on trees
+    tree_finish: tuple[Any, ...] = ()  # improvers of the best plan on trees
 
     # growing, and when to look for the unbudgeted optimum at once
     grown_links: int = 1000  # that a plan has before the optimum is sought at once, and its budget allows more,
@@ -265,9 +277,10 @@ DEFAULT = replace(
     starts=(Grown(), Matching(), Mean(), Unregularised()),
     tree_starts=(Matching(), Grown(), Optimum(links=10**9)),
     tree_improvers=(TreeSearch(),),
-    finish=(Perturb(),),
+    finish=(Regrow(),),
+    tree_finish=(Perturb(),),
 )
-"""The same from a few starts; on trees of links, local search and perturbation."""
+"""The same from a few starts, and again from parts of the best plan; on trees, local search and perturbation."""
 
 THOROUGH = replace(
     DEFAULT,
@@ -288,7 +301,8 @@ THOROUGH = replace(
     ),
     tree_starts=(Found(DEFAULT), Optimum(links=10**9)),
     tree_improvers=(TreeSearch(), Perturb(limits=((20.0, 2e7),), close=0.0, looks=10, seed=1)),
-    finish=(),
+    finish=(Regrow(rounds=32, operations=2e8, seed=1),),
+    tree_finish=(),
 )
 """Many starts, improved for as long as it helps: what ``gap_tol`` does until its gap is reached."""
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import effort
-from ._checks import Floats, to_numpy
+from ._checks import Floats, Ints, to_numpy
 from .budgets import Pair, pairs_of
 from .certify import bounds
 from .certify.certifier import Certifier
@@ -82,6 +82,7 @@ class Search:
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
         self.on_trees = problem.has_trees and not how.is_quick
+        self.operations = 0.0  # that the last plan took
         self.is_cut, self.seeks_optimum = False, True  # growing ended early; the unbudgeted optimum is a start on trees
         self.certifier = Certifier(problem, constraint.limits, tol, how)
         self.gap_test = None if gap_tol is None else GapTest(self.certifier, gap_tol)
@@ -185,14 +186,45 @@ def _find(search: Search) -> Outcome:
             if search.is_enough(best):
                 return best
     assert best is not None, "an effort must begin with Grown or Found"
+    for how in _finish_of(search.effort):
+        best = _regrow(how, search, best)
     return best
+
+
+def _finish_of(how: Effort) -> Iterator[effort.Regrow]:
+    """The improvers of the best plan."""
+    for improver in how.finish:
+        if not isinstance(improver, effort.Regrow):
+            raise TypeError(f"effort: {improver!r} is no improver of the best plan")
+        yield improver
 
 
 def _improved(solver: Any, search: Search) -> Outcome:
     """What the improvers make of a start."""
     _improve_all(search.effort.improvers, solver)
+    search.operations = float(solver.effort[0])
     plan: Outcome = solver.outcome()
     return plan
+
+
+def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
+    """The best plan after some rounds of dropping links and growing again."""
+    rng, spent = np.random.default_rng(how.seed), 0.0
+    for _ in range(how.rounds):
+        if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > how.operations:
+            break
+        kept = _part(best.rows.size, how.share, rng)
+        plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
+        spent += search.operations
+        best = better(search.problem, best, plan)
+        if plan.status is Status.STOPPED:
+            return best._replace(status=Status.STOPPED)
+    return best
+
+
+def _part(size: int, share: float, rng: np.random.Generator) -> Ints:
+    """Which of so many links to keep, if a share of them is dropped: one less at least, and one at least."""
+    return rng.permutation(size)[: max(size - max(round(share * size), 1), 1)]
 
 
 def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> None:
@@ -227,7 +259,7 @@ def _find_on_trees(search: Search) -> Outcome:
         if solver is not None and isinstance(start, effort.Matching):
             break
     assert best is not None, "an effort must begin with Grown or Found"
-    return best if solver is None else _improve_on_trees(how.finish, solver, search)
+    return best if solver is None else _improve_on_trees(how.tree_finish, solver, search)
 
 
 def _improve_on_trees(improvers: Sequence[Any], solver: TreeSolver, search: Search) -> Outcome:
@@ -475,6 +507,11 @@ class SharedSearch(NamedTuple):
             _improve_all(how.improvers, solver)
             return solver.outcome(), solver.objective
 
+    def operations(self, links: int) -> float:
+        """About how many operations it takes to grow so many links."""
+        (m, n), scenarios = self.problems[0].shape, len(self.problems)
+        return float(scenarios * links) * (m * n + links * links / 3.0)
+
     def starts(self) -> Iterator[list[Pair]]:
         """Where else to begin."""
         (m, n), limits = self.problems[0].shape, self.constraint.limits
@@ -482,8 +519,7 @@ class SharedSearch(NamedTuple):
             one_to_one = self.constraint.oracle is None and matching.is_one_to_one(limits)
             if isinstance(start, effort.Matching) and m * n <= start.pairs and one_to_one:
                 yield matching.best_alone(self.problems, self.weights)
-            operations = len(self.problems) * float(min(limits.most, m + n)) ** 3 / 3.0
-            if isinstance(start, effort.Mean) and operations <= start.operations:
+            if isinstance(start, effort.Mean) and self.operations(min(limits.most, m + n)) <= start.operations:
                 given = Links([*self.fixed, *self.given])
                 mean = mean_problem(self.problems, self.weights)
                 yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
@@ -497,13 +533,33 @@ def find_shared(search: SharedSearch) -> SharedOutcome:
 def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
     found = [start.effort for start in search.effort.starts if isinstance(start, effort.Found)]
     if found:
-        best, objective = _find_shared(search._replace(effort=found[0]))
+        best = _find_shared(search._replace(effort=found[0]))
     else:
-        best, objective = search.run(search.given, search.callback)
-    others = [pairs_of(best.rows, best.cols)] if found else search.starts()
-    for start in others if best.status is not Status.STOPPED else ():
-        other, reached = search.run(start, None)
-        if reached < objective - 1e-12 * abs(objective):
-            best.record.jump(best.as_outcome(), other.as_outcome(), reached)
-            best, objective = other._replace(start=best.start, record=best.record), reached
-    return best, objective
+        best = search.run(search.given, search.callback)
+    others = [pairs_of(best[0].rows, best[0].cols)] if found else search.starts()
+    for start in others:
+        best = _better_shared(search, best, start)
+    for how in _finish_of(search.effort):
+        rng, spent = np.random.default_rng(how.seed), 0.0
+        for _ in range(how.rounds):
+            rows, cols = best[0].rows, best[0].cols
+            spent += search.operations(rows.size)
+            if rows.size < 2 or best[0].status in _ENDED or spent > how.operations:
+                break
+            kept = _part(rows.size, how.share, rng)
+            best = _better_shared(search, best, pairs_of(rows[kept], cols[kept]))
+    return best
+
+
+def _better_shared(
+    search: SharedSearch, best: tuple[SharedOutcome, float], start: list[Pair]
+) -> tuple[SharedOutcome, float]:
+    """The best links so far and their objective, or those that another start leads to, if they are better."""
+    before, objective = best
+    if before.status is Status.STOPPED:
+        return best
+    other, reached = search.run(start, None)
+    if not reached < objective - 1e-12 * abs(objective):
+        return best
+    before.record.jump(before.as_outcome(), other.as_outcome(), reached)
+    return other._replace(start=before.start, record=before.record), reached

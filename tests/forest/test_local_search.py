@@ -132,7 +132,7 @@ def test_shrinking_cuts_what_is_least_worth():
 
 
 def test_pauses_change_nothing(monkeypatch):
-    problem, short = clouds(5, 30, 25), replace(st.DEFAULT, finish=())
+    problem, short = clouds(5, 30, 25), replace(st.DEFAULT, tree_finish=())
     perturbed = st.solve(problem, budget=st.PerRow(2))
     monkeypatch.setattr(local_search, "_OPERATIONS", 1.0)
     paused = st.solve(problem, budget=st.PerRow(2), effort=short)
