@@ -12,6 +12,7 @@ from .budgets import Limits
 from .certify.certifier import Certifier
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
+from .large import known_prices
 from .plan import Outcome, Record
 from .problem import Problem
 from .result import Certificate, Parts, Result, Status
@@ -75,6 +76,7 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
     backing = Backing(certifier, give)
     path = outcome.record.path(outcome.start, backing.restrict)
     log = {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg}
+    log["from_prices"] = known_prices(problem) is not None
     return Result(status, converged, residual, path, log, parts, backing)
 
 

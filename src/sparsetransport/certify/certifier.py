@@ -9,6 +9,7 @@ from .._checks import Floats, Ints
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
+from ..large import known_prices
 from ..optimum import unbudgeted_optimum
 from ..plan import Outcome
 from ..problem import Problem
@@ -43,6 +44,10 @@ class Certifier:
     def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, tight: bool) -> Certificate:
         """The cheap or the tight bound for a plan with this objective."""
         problem = self.problem
+        priced = known_prices(problem)
+        if priced is not None:  # which are a pass over all pairs already, and take long to find anew
+            bound, u, v = bounds.priced_bound(problem, self.limits, priced.alpha, priced.beta)
+            return Certificate(value, bound, priced.alpha, priced.beta, u, v, problem.constant)
         found = [self._bound_at((np.zeros_like(problem.a), np.zeros_like(problem.b)))]
         if problem.reg > 0.0:
             row_sum, col_sum = problem.marginals(rows, cols, mass)
