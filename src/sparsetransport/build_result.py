@@ -64,7 +64,7 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
     )
     gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
     residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
-    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT)
+    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT, problem.is_lost)
     converged = outcome.converged and residual <= max(SMALL_RESIDUAL, certifier.tol)
     if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
         _checks.warn(

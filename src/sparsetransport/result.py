@@ -36,6 +36,7 @@ class Status(Enum):
     BUDGET_USED = "the budget is used up"
     LOCAL = "no pair that the budget still allows lowers the objective"
     TOLERANCE = "no pair that the budget allows has a gradient beyond tol; a smaller tol may lower the objective"
+    ROUNDING = "no pair lowers the objective beyond rounding, in which much is lost: unbalanced is too large or unequal"
     GAP_REACHED = "the certified gap is within the tolerance asked for"
     GAP_OPEN = "no improvement was found, and the certified gap is above the tolerance asked for"
     GIVEN = "the links were given, and their masses are optimal"
@@ -46,12 +47,12 @@ class Status(Enum):
     def __str__(self) -> str:
         return self.value
 
-    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool) -> "Status":
-        """The status itself, or the one that says why the plan is empty, or no better than ``tol``."""
+    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool, is_lost: bool = False) -> "Status":
+        """The status itself, or the one that says why the plan is empty, or no better than ``tol`` or rounding."""
         if not has_pairs:
             return Status.ALL_FORBIDDEN
-        if self in (Status.OPTIMAL, Status.LOCAL) and not is_exact:
-            return Status.TOLERANCE
+        if self in (Status.OPTIMAL, Status.LOCAL) and (is_lost or not is_exact):
+            return Status.ROUNDING if is_lost else Status.TOLERANCE
         wanted = all(side.any() for side in parts.wanted)
         return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self
 

@@ -213,7 +213,7 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     for _ in range(how.rounds):
         if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > how.operations:
             break
-        kept = _part(best.rows.size, how.share, rng)
+        kept = _part(best.mass, search.problem.cost.entries(best.rows, best.cols), how.share, rng)
         plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
         spent += search.operations
         best = better(search.problem, best, plan)
@@ -222,9 +222,14 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     return best
 
 
-def _part(size: int, share: float, rng: np.random.Generator) -> Ints:
-    """Which of so many links to keep, if a share of them is dropped: one less at least, and one at least."""
-    return rng.permutation(size)[: max(size - max(round(share * size), 1), 1)]
+def _part(mass: Floats, cost: Floats, share: float, rng: np.random.Generator) -> Ints:
+    """Which links to keep, if a share of them is dropped: one less at least, and one at least.
+
+    Draws are made from the links in the order of their masses and costs, so that they are the same for a problem whose
+    points come in another order.
+    """
+    order = np.lexsort((cost, np.round(mass / (mass.max() or 1.0), 9)))
+    return order[rng.permutation(mass.size)[: max(mass.size - max(round(share * mass.size), 1), 1)]]
 
 
 def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> None:
@@ -546,7 +551,8 @@ def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
             spent += search.operations(rows.size)
             if rows.size < 2 or best[0].status in _ENDED or spent > how.operations:
                 break
-            kept = _part(rows.size, how.share, rng)
+            costs = np.array([problem.cost.entries(rows, cols) for problem in search.problems])
+            kept = _part(search.weights @ best[0].mass, search.weights @ costs, how.share, rng)
             best = _better_shared(search, best, pairs_of(rows[kept], cols[kept]))
     return best
 
