@@ -153,6 +153,8 @@ class Random:
     operations: float = 1e8  # after which no new start is made
 
 
+PROOFS = "cheap", "tight", "all"  # bounds, by what they cost
+
 # --- all of it -------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +227,11 @@ class Effort:
     )
     batch_pairs: int = 250_000  # of a problem that is solved together with others, at the most
 
+    # proofs
+    proofs: str = "cheap"  # bounds that `Result.certify` computes with this effort: one of `PROOFS`
+    search_share: float = 0.3  # of a time limit that the search may take if stronger bounds are to follow
+    bound_share: float = 0.5  # of the time left that a bound may take if there is another one to follow
+
     @cached_property
     def tuning(self) -> Tuning:
         """The fields that compiled functions read."""
@@ -274,6 +281,7 @@ QUICK = Effort()
 
 DEFAULT = replace(
     QUICK,
+    proofs="tight",
     starts=(Grown(), Matching(), Mean(), Unregularised()),
     tree_starts=(Matching(), Grown(), Optimum(links=10**9)),
     tree_improvers=(TreeSearch(),),
@@ -284,6 +292,7 @@ DEFAULT = replace(
 
 THOROUGH = replace(
     DEFAULT,
+    proofs="all",
     starts=(
         Found(DEFAULT),
         DualWish(),
