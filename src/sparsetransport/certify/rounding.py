@@ -1,6 +1,6 @@
 """Rounding margins: what is subtracted from a computed bound, so that it is never above an optimum by rounding."""
 
-_UNIT = 2.0**-52  # of a floating-point number: twice what one operation may be off by
+UNIT = 2.0**-52  # of a floating-point number: twice what one operation may be off by
 
 
 def below(value: float, size: float, terms: int) -> float:
@@ -8,4 +8,4 @@ def below(value: float, size: float, terms: int) -> float:
 
     Each term is off by a few units, and adding it up by no more than a unit of the sum for every term.
     """
-    return value - _UNIT * (terms + 8) * size
+    return value - UNIT * (terms + 8) * size

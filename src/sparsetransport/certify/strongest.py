@@ -15,7 +15,7 @@ from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..problem import Problem
 from ..result import CHEAP, LONG
-from . import one_to_one
+from . import one_to_one, stars
 
 Plan = tuple[Ints, Ints, Floats]
 """Rows, columns and masses."""
@@ -57,8 +57,16 @@ def _one_to_one(task: Task) -> Proof:
     return Proof(bound, (rows, cols, masses[0]))
 
 
+def _stars(task: Task) -> Proof:
+    problem = task.problem
+    u, v = task.duals[0] if task.duals else (np.zeros_like(problem.a), np.zeros_like(problem.b))
+    sums = np.maximum(problem.a - u, 0.0), np.maximum(problem.b - v, 0.0)  # of the plan that the dual point belongs to
+    return Proof(*stars.prove(problem, task.limits, task.plan, task.gap_tol, task.deadline, task.effort, sums))
+
+
 BOUNDS: tuple[Bound, ...] = (
     Bound("matching", CHEAP, lambda problem, limits: one_to_one.applies([problem], limits), _one_to_one),
+    Bound("stars", LONG, stars.applies, _stars),
 )
 
 
