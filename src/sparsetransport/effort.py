@@ -219,6 +219,9 @@ class Effort:
     swap_pairs: int = 2500  # and the problem so few pairs that all compete
     shared_work: float = 1e9  # operations on factors, at the most, for swaps and elimination of shared links
 
+    # hard marginals
+    hard_weights: tuple[float, ...] = (1e4, 1e6, 1e8)  # of their errors, a round each: mean costs over mean masses
+
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
     given_up: int = 16  # one in so many of the links that a matroid of the user's own refuses is given up at a time

@@ -19,7 +19,7 @@ from .engine.shared_solver import SharedOutcome, SharedSolver
 from .inner.solvers import EXACT
 from .options import Budget, Polish, StartLike, as_pairs, as_start, chosen_effort
 from .plan import Callback, Outcome, Record, as_arrays
-from .problem import KernelsLike, Problem, WeightsLike, as_problem, warn_of_rounding
+from .problem import KernelsLike, Problem, WeightsLike, as_problem, require_plain, warn_of_rounding
 from .result import Gap, Path, Result, Status
 from .strategy import SharedSearch, find_shared
 
@@ -283,6 +283,7 @@ def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
                     raise ValueError(f"a Problem must have its labels in the order of the {of} of the others")
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
+        require_plain(one, f"problems[{k}]: solve_shared")
         labels = _tables.first(labels[0], one.labels[0]), _tables.first(labels[1], one.labels[1])
         scenarios.append(one)
     for k, one in enumerate(scenarios):
