@@ -57,7 +57,7 @@ def test_a_gap_that_is_asked_for_is_reached():
     problem = points(250, 250)
     result = by_prices(*problem, gap_tol=1e-7)
     assert result.relative_gap <= 1e-7
-    assert result.status in (Status.GAP_REACHED, Status.OPTIMAL)
+    assert result.status in (Status.GAP_REACHED, Status.OPTIMAL, Status.OPTIMAL_PROVEN)
     np.testing.assert_allclose(result.value, st.solve_sample(*problem, kernels=st.Delta()).value, rtol=2e-7)
 
 
@@ -89,6 +89,18 @@ def test_the_callback_follows_the_ascent_and_may_stop_it():
     assert [step.number for step in told] == [0, 1, 2]
     assert all(step.entries > 0 for step in told)
     assert result.relative_gap < 0.5
+
+
+def test_the_time_is_limited():
+    result = by_prices(*points(200, 200), gap_tol=1e-12, time_limit=1e-6)
+    assert result.status is Status.TIME_LIMIT
+    assert 0.0 < result.lower_bound <= result.value
+
+
+def test_hard_and_one_sided_marginals_go_the_usual_way():
+    x, y, a, b = points(30, 30)
+    for options in ({"unbalanced": np.inf}, {"sense": "<="}):
+        assert not by_prices(x, y, a, b, **options).log["from_prices"]
 
 
 def test_squared_distances_have_their_mean_in_closed_form():

@@ -4,6 +4,8 @@ The smoothed plan of the prices is taken to a forest. Rounds of pivots follow: p
 the potentials of the forest close cycles or join trees (see `forest.crossover`), and the potentials prove a bound.
 """
 
+import time
+
 import numpy as np
 
 from . import effort
@@ -17,14 +19,14 @@ from .prices.levels import Prices, prices
 from .problem import Problem
 from .result import Status
 
-_KEY, _NEAR = "prices", "plan from prices"
+_KEY, _NEAR = "dual prices", "plan from dual prices"
 _EXACT = 1e-12  # a relative gap that counts as zero
 
 
 def is_large(problem: Problem, how: Effort) -> bool:
     """True if a problem is solved from its prices."""
     m, n = problem.shape
-    if how.prices is None or not problem.has_trees or m * n <= how.prices.above:
+    if how.prices is None or not (problem.has_trees and problem.is_plain) or m * n <= how.prices.above:
         return False
     return not (problem.costs_are_lost or problem.side_is_lost) and problem.cost.has_pairs
 
@@ -36,24 +38,32 @@ def known_prices(problem: Problem) -> Prices | None:
 
 
 def near_optimum(
-    problem: Problem, how: effort.Prices, *, callback: Callback | None = None, gap_tol: float | None = None
+    problem: Problem,
+    how: effort.Prices,
+    *,
+    callback: Callback | None = None,
+    gap_tol: float | None = None,
+    deadline: float = np.inf,
 ) -> Outcome:
-    """A plan near the unbudgeted optimum, or the optimum; it and its prices are kept with the problem."""
+    """A plan near the unbudgeted optimum, or the optimum; it and its prices are kept with the problem.
+
+    After the deadline, of `time.monotonic`, the ascent ends with its stage, and the plan that it leads to must do.
+    """
     known: Outcome | None = problem.memo.get(_NEAR)
     if known is not None and (gap_tol is None or known.status is Status.OPTIMAL):
         return known
     stopped: list[bool] = []
 
     def tell(value: float, row: int, col: int, links: int) -> bool:
-        number = len(stopped)
-        stopped.append(callback is not None and bool(callback(Step(number, (row, col), value, links))))
+        said_stop = callback is not None and bool(callback(Step(len(stopped), (row, col), value, links)))
+        stopped.append(said_stop or time.monotonic() > deadline)
         return stopped[-1]
 
     pricing = Pricing(problem.cost)
     found = prices(problem, how, pricing, tell=tell)
     planted = on_forest(problem, found.rows, found.cols, found.mass)
     if not any(stopped):
-        planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol)
+        planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol, deadline)
     problem.memo[_KEY] = found._replace(rows=planted.rows, cols=planted.cols, mass=planted.mass)
     gap = planted.value - found.bound
     is_best = gap <= _EXACT * max(abs(planted.value), abs(problem.constant))
@@ -65,12 +75,18 @@ def near_optimum(
 
 
 def _pivoted(
-    problem: Problem, how: effort.Prices, pricing: Pricing, best: Planted, found: Prices, gap_tol: float | None
+    problem: Problem,
+    how: effort.Prices,
+    pricing: Pricing,
+    best: Planted,
+    found: Prices,
+    gap_tol: float | None,
+    deadline: float,
 ) -> tuple[Planted, Prices]:
     """The plan after rounds of pivots, and the prices with the best bound."""
     planted, close = best, how.close if gap_tol is None else min(gap_tol, how.close)
     for _ in range(how.rounds if gap_tol is None else how.more_rounds):
-        if best.value - found.bound <= close * abs(best.value):
+        if best.value - found.bound <= close * abs(best.value) or time.monotonic() > deadline:
             break
         by_row, by_col = pricing.rows(planted.beta, how.pivots), pricing.columns(planted.alpha, how.pivots)
         alpha = np.minimum(2.0 * problem.unbalanced[0] * problem.a, by_row[0][:, 0])
