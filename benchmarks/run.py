@@ -34,6 +34,7 @@ NAMES = [
     "batch",
     "shared",
     "labels",
+    "senses",
     "startup",
 ]
 
