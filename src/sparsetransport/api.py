@@ -1,5 +1,6 @@
 """Solve a transport problem with a budget: the functions that users call."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Never, Unpack
@@ -10,10 +11,12 @@ from . import _checks
 from ._checks import ArrayLike, Seed
 from .budgets import Uniform
 from .build_result import build_result, on_support
+from .certify.strongest import has_long_bounds
 from .effort import Effort
 from .engine.room import Constraint
+from .engine.shell import jumped
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
-from .plan import Callback
+from .plan import Callback, Outcome, Record
 from .problem import (
     KernelsLike,
     Problem,
@@ -25,11 +28,12 @@ from .problem import (
     second_by_name,
     warn_of_rounding,
 )
-from .result import Result, Status
+from .result import LONG, Result, Status
 from .select.generic_greedy import Rule
 from .strategy import GapTest, Links, Search, find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
+_PROVEN = 1e-9  # of a relative gap: no plan is better by more than rounding
 
 
 def solve(
@@ -48,6 +52,7 @@ def solve(
     effort: str | Effort | None = None,
     polish: Polish = None,
     gap_tol: float | None = None,
+    time_limit: float | None = None,
     start: StartLike = None,
     callback: Callback | None = None,
     rng: Seed = None,
@@ -102,8 +107,11 @@ def solve(
     polish : bool or "quick", optional
         An older way to name an effort: False for growing alone, "quick", or True for the default.
     gap_tol : float, optional
-        Go on, with the thorough effort, until the certified relative gap is below this or nothing helps; ``status``
-        says which.
+        Go on, with the thorough effort and then with stronger and stronger bounds, until the certified relative gap is
+        below this, the time is up or nothing helps; ``status`` says which.
+    time_limit : float, optional
+        Seconds after which the best plan so far is returned. With ``gap_tol`` they allow the bounds to take longer than
+        they do by themselves.
     start : Result, plan or list of pairs, optional
         Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
@@ -139,6 +147,7 @@ def solve(
         effort=effort,
         polish=polish,
         gap_tol=gap_tol,
+        time_limit=time_limit,
         start=start,
         callback=callback,
         rng=rng,
@@ -172,6 +181,7 @@ def solve_sample(
     effort: str | Effort | None = None,
     polish: Polish = None,
     gap_tol: float | None = None,
+    time_limit: float | None = None,
     start: StartLike = None,
     callback: Callback | None = None,
     rng: Seed = None,
@@ -203,7 +213,7 @@ def solve_sample(
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
-    method, inner, reclaim, effort, polish, gap_tol, start, callback, rng, tol, max_iter
+    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter
         As in `solve`.
 
     Returns
@@ -227,6 +237,7 @@ def solve_sample(
         effort=effort,
         polish=polish,
         gap_tol=gap_tol,
+        time_limit=time_limit,
         start=start,
         callback=callback,
         rng=rng,
@@ -316,6 +327,9 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
             'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=" or '
             "unbalanced is inf"
         )
+    began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
+    goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)
+    share = options.effort.search_share if goes_on else 1.0
     search = Search(
         problem,
         constraint,
@@ -324,6 +338,7 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
         tol=options.tol,
         callback=options.callback,
         gap_tol=options.gap_tol,
+        deadline=began + share * seconds,
     )
     if options.is_compiled:
         outcome = find(search)
@@ -336,19 +351,43 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
             reclaim=options.reclaim,
             rng=options.rng,
         )
-    result = build_result(outcome, search.certifier, give)
-    return result if search.gap_test is None else _with_gap(result, search.gap_test)
+    if outcome.status is Status.STOPPED and time.monotonic() > search.deadline:
+        outcome = outcome._replace(status=Status.TIME_LIMIT)
+    if search.gap_test is None:
+        return build_result(outcome, search.certifier, give)
+    return _with_gap(search, outcome, search.gap_test, began + seconds, give)
 
 
-def _with_gap(result: Result, test: GapTest) -> Result:
-    """The result with the proofs of its gap, and what they say of it."""
-    result._proofs.update({tight: replace(proof, value=result.value) for tight, proof in test.proofs.items()})
+def _with_gap(search: Search, outcome: Outcome, test: GapTest, deadline: float, give: Any) -> Result:
+    """The result after as many bounds as its gap asks for, and what they say of it."""
+    result, is_late = build_result(outcome, search.certifier, give), outcome.status is Status.TIME_LIMIT
+    proofs = {level: replace(proof, value=result.value) for level, proof in test.proofs.items()}
+    result._proofs.update(proofs)
     if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED, Status.INFEASIBLE):
         return result
+    if result.relative_gap > max(test.gap_tol, _ROUNDING) and proofs:
+        known, plan = max(proofs.values(), key=lambda proof: proof.lower_bound), (outcome.rows, outcome.cols)
+        proof, better = search.certifier.prove_further(
+            (*plan, outcome.mass), known, search.effort, test.gap_tol, deadline
+        )
+        if better is not None:
+            outcome = jumped(search.problem, outcome, Outcome(*better, Status.LOCAL, (), Record(), True))
+            result = build_result(outcome, search.certifier, give)
+        result._proofs.update({level: replace(each, value=result.value) for level, each in proofs.items()})
+        result._proofs[LONG] = replace(proof, value=result.value)
+    return replace(result, status=_status_of(result, test.gap_tol, is_late or time.monotonic() > deadline))
+
+
+def _status_of(result: Result, gap_tol: float, is_late: bool) -> Status:
+    """What the gap says of a plan."""
     gap = result.relative_gap
-    if result.status in (Status.OPTIMAL, Status.EMPTY) and gap <= max(test.gap_tol, _ROUNDING):
-        return result
-    return replace(result, status=Status.GAP_REACHED if gap <= test.gap_tol else Status.GAP_OPEN)
+    if result.status in (Status.OPTIMAL, Status.EMPTY) and gap <= max(gap_tol, _ROUNDING):
+        return result.status
+    if gap <= _PROVEN:
+        return Status.OPTIMAL_PROVEN
+    if gap <= gap_tol:
+        return Status.GAP_REACHED
+    return Status.TIME_LIMIT if is_late else Status.GAP_OPEN
 
 
 def solve_after(problem: Problem, options: Options, earlier: Iterable[Result]) -> Result:

@@ -1,5 +1,6 @@
 """What a solve found as users see it: a result with its figures, its path and what proves it."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -7,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from . import _checks, hard
-from ._checks import Ints
+from ._checks import Floats, Ints
 from .budgets import Limits
 from .certify.certifier import Certifier
-from .effort import DEFAULT
+from .effort import DEFAULT, Effort
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
 from .optimum import potentials, unbudgeted_optimum
@@ -37,11 +38,23 @@ class Backing:
     def __getstate__(self) -> dict[str, Any]:
         return {"_certifier": self.certifier, "give": self.give}
 
-    def prove(self, parts: Parts, tight: bool) -> Certificate:
-        """A certificate with the user's kind of arrays."""
-        proof = self.certifier(parts.rows, parts.cols, parts.mass, parts.value, tight)
+    def prove(self, parts: Parts, level: int) -> Certificate:
+        """The cheap or the tight certificate, with the user's kind of arrays."""
+        proof = self.certifier(parts.rows, parts.cols, parts.mass, parts.value, level)
         arrays = {name: self.give(getattr(proof, name)) for name in ("potential_a", "potential_b", "u", "v")}
         return replace(proof, **arrays)
+
+    def prove_further(
+        self, parts: Parts, known: Certificate, how: Effort, gap_tol: float, seconds: float | None
+    ) -> Certificate:
+        """The certificate after stronger bounds than those that are known, and the better plan that they found."""
+        deadline = np.inf if seconds is None else time.monotonic() + seconds
+        plan = parts.rows, parts.cols, parts.mass
+        proof, better = self.certifier.prove_further(plan, known, how, gap_tol, deadline)
+        return proof if better is None else replace(proof, better=self._as_result(better, self.certifier))
+
+    def _as_result(self, plan: tuple[Ints, Ints, Floats], certifier: Certifier) -> Result:
+        return build_result(Outcome(*plan, Status.GIVEN, (), Record(), True), certifier, self.give)
 
     def least_links(self) -> float:
         """A number of links below which no plan keeps the hard marginals."""
@@ -89,7 +102,7 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
     residual = kkt_residual(gradient, outcome.mass) / scale if scale else 0.0
     if outcome.status is Status.INFEASIBLE:
         residual = 0.0  # potentials run away where no plan keeps the marginals
-    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT)
+    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT, problem.is_lost)
     converged = outcome.converged and residual <= max(SMALL_RESIDUAL, certifier.tol)
     if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
         _checks.warn(

@@ -350,6 +350,11 @@ class Problem:
         """True if the marginal errors of one side weigh so much that those of the other are lost in rounding."""
         return bool(side_is_lost(*(np.abs(field).max() for field in self.terms)))
 
+    @property
+    def is_lost(self) -> bool:
+        """True if costs or the marginal errors of a side are lost in rounding, of which `warn_of_rounding` tells."""
+        return self.side_is_lost or self.costs_are_lost
+
     def smooth(self, u: Floats, v: Floats) -> Fields:
         """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""
         weight_a, weight_b = self.unbalanced
@@ -394,11 +399,8 @@ class Problem:
 
     def fields(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """``r = 2 λ_a G_a (γ1 - a)`` and ``c = 2 λ_b G_b (γ'1 - b)``: the gradient off the support is ``C + r + c``."""
-        if self.is_sided:
-            row_sum, col_sum = self.marginals(rows, cols, mass)
-            return self.smooth(*self.counted(row_sum - self.a, col_sum - self.b))
-        smoothed = self.smooth(*self.marginals(rows, cols, mass))
-        return self.base[0] + smoothed[0], self.base[1] + smoothed[1]
+        row_sum, col_sum = self.marginals(rows, cols, mass)
+        return self.smooth(*self.counted(row_sum - self.a, col_sum - self.b))  # differences first lose little
 
     def slope(self, rows: Ints, cols: Ints) -> Floats:
         """The linear term at the pairs."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _checks
 from ._checks import Floats, Ints
+from .effort import PROOFS, Effort, as_effort
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -24,6 +25,7 @@ else:  # Python's own knows defaults from 3.13 on
 
     Plan = TypeVar("Plan")
 
+CHEAP, TIGHT, LONG = range(3)  # bounds, by what they cost
 _NOTHING = 1e-12
 _ROUNDING = 1e-9  # of the largest mass of a side: an error that is none
 _NAMED = 5  # points that are named one by one
@@ -38,23 +40,26 @@ class Status(Enum):
     BUDGET_USED = "the budget is used up"
     LOCAL = "no pair that the budget still allows lowers the objective"
     TOLERANCE = "no pair that the budget allows has a gradient beyond tol; a smaller tol may lower the objective"
+    ROUNDING = "no pair lowers the objective beyond rounding, in which much is lost: unbalanced is too large or unequal"
     GAP_REACHED = "the certified gap is within the tolerance asked for"
     GAP_OPEN = "no improvement was found, and the certified gap is above the tolerance asked for"
     GIVEN = "the links were given, and their masses are optimal"
     BASELINE = "a baseline method made this plan, for its own objective"
+    OPTIMAL_PROVEN = "no plan within the budget is better: proven"
     INFEASIBLE = "no plan that keeps the hard marginals was found within the budget: this one misses them least"
     STOPPED = "the callback asked to stop"
+    TIME_LIMIT = "the time limit was reached"
     ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
 
     def __str__(self) -> str:
         return self.value
 
-    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool) -> "Status":
-        """The status itself, or the one that says why the plan is empty, or no better than ``tol``."""
+    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool, is_lost: bool = False) -> "Status":
+        """The status itself, or the one that says why the plan is empty, or no better than ``tol`` or rounding."""
         if not has_pairs:
             return Status.ALL_FORBIDDEN
-        if self in (Status.OPTIMAL, Status.LOCAL) and not is_exact:
-            return Status.TOLERANCE
+        if self in (Status.OPTIMAL, Status.LOCAL) and (is_lost or not is_exact):
+            return Status.ROUNDING if is_lost else Status.TOLERANCE
         wanted = all(side.any() for side in parts.wanted)
         return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self
 
@@ -86,12 +91,21 @@ class Gap(ABC):
         return (value - lower_bound) / whole if whole else value - lower_bound
 
 
+class BoundRecord(NamedTuple):
+    """One lower bound that was computed: its name, its value and how long it took."""
+
+    name: str
+    value: float
+    seconds: float
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Certificate(Gap):
     """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
 
-    The dual point that proves it is ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; anybody
-    can recompute the bound from it.
+    ``log`` has the bounds that were computed, each a `BoundRecord`. The dual point of the best one named "dual" is
+    ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; anybody can recompute that bound from it.
+    ``better`` is a better plan within the budget, if a bound has found one on the way, else None.
     """
 
     value: float
@@ -101,6 +115,8 @@ class Certificate(Gap):
     u: Any
     v: Any
     _constant: float  # the objective of the empty plan
+    log: tuple[BoundRecord, ...] = ()
+    better: "Result | None" = None
 
     def __repr__(self) -> str:
         return (
@@ -216,7 +232,7 @@ class Result(Gap):
     log: dict[str, Any]
     _parts: Parts
     _backing: Any  # a `build_result.Backing`
-    _proofs: dict[bool, Certificate] = field(default_factory=dict)
+    _proofs: dict[int, Certificate] = field(default_factory=dict)
 
     def _give(self, array: NDArray[Any]) -> Any:
         """An array as the user's kind of array."""
@@ -401,14 +417,42 @@ class Result(Gap):
     def lower_bound(self) -> float:
         """No plan within the budget has a lower objective; the best bound known so far, at first the cheap one."""
         if not self._proofs:
-            self._proofs[False] = self._backing.prove(self._parts, False)
+            self._proofs[CHEAP] = self._backing.prove(self._parts, CHEAP)
         return max(proof.lower_bound for proof in self._proofs.values())
 
-    def certify(self) -> Certificate:
-        """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too."""
-        if True not in self._proofs:
-            self._proofs[True] = self._backing.prove(self._parts, True)
-        return self._proofs[True]
+    def certify(
+        self, *, effort: "str | Effort | None" = None, gap_tol: float = 0.0, time_limit: float | None = None
+    ) -> Certificate:
+        """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too.
+
+        Parameters
+        ----------
+        effort : {"quick", "default", "thorough"} or Effort, optional
+            "quick" is the cheap bound, "default" the tight one; "thorough" goes on with the next stronger bound, branch
+            and bound among them, until the gap is within the tolerance or nothing helps. "thorough" if there is a
+            time limit, otherwise "default".
+        gap_tol : float
+            Stronger bounds follow until the relative gap is below this.
+        time_limit : float, optional
+            Seconds after which no stronger bound is begun, and those that go on for long are stopped.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsetransport as st
+        >>> res = st.solve(np.random.default_rng(0).random((6, 6)), budget=6)
+        >>> res.certify().lower_bound <= res.certify(time_limit=10.0).lower_bound <= res.value
+        True
+        """
+        gap_tol = _checks.number("gap_tol", gap_tol, positive=False)
+        seconds = None if time_limit is None else _checks.number("time_limit", time_limit, positive=True)
+        how = as_effort("effort", effort if effort is not None else "default" if seconds is None else "thorough")
+        level = (CHEAP, TIGHT, LONG)[PROOFS.index(how.proofs)]
+        if level not in self._proofs:
+            self._proofs[level] = self._backing.prove(self._parts, min(level, TIGHT))
+        known = max(self._proofs.values(), key=lambda proof: proof.lower_bound)
+        if level == LONG and known.relative_gap > gap_tol:
+            self._proofs[LONG] = self._backing.prove_further(self._parts, known, how, gap_tol, seconds)
+        return self._proofs[level]
 
 
 def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:

@@ -5,6 +5,7 @@ carry them out are registered here by its type. Plans of one problem, of scenari
 budgets that only their own function knows go the same way; the solvers behind them differ.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatch
@@ -34,12 +35,12 @@ from .optimum import (
     prices,
     unbudgeted_optimum,
 )
-from .plan import Callback, Outcome, Record, as_arrays, nothing
+from .plan import Callback, Outcome, Record, Step, as_arrays, nothing
 from .problem import Problem, mean_problem
-from .result import Certificate, Status
+from .result import CHEAP, TIGHT, Certificate, Status
 from .select.generic_greedy import Rule, maximise
 
-_ENDED = Status.STOPPED, Status.OPTIMAL
+_ENDED = Status.STOPPED, Status.OPTIMAL, Status.OPTIMAL_PROVEN
 _SEARCH = effort.TreeSearch()
 
 
@@ -60,12 +61,12 @@ class GapTest:
 
     def __init__(self, certifier: Certifier, gap_tol: float) -> None:
         self.certifier, self.gap_tol = certifier, gap_tol
-        self.proofs: dict[bool, Certificate] = {}  # the cheap one, and the tight one
+        self.proofs: dict[int, Certificate] = {}  # the cheap one, and the tight one
 
     def __call__(self, plan: Outcome) -> bool:
         """Compare with the cheap bound, and if that is not enough with the tight one, which is computed once."""
         value = self.certifier.problem.value(plan.rows, plan.cols, plan.mass)
-        for tight in (False, True):
+        for tight in (CHEAP, TIGHT):
             if tight not in self.proofs:
                 self.proofs[tight] = self.certifier(plan.rows, plan.cols, plan.mass, value, tight)
             if replace(self.proofs[tight], value=value).relative_gap <= self.gap_tol:
@@ -86,14 +87,16 @@ class Search:
         tol: float = EXACT,
         callback: Callback | None = None,
         gap_tol: float | None = None,
+        deadline: float = np.inf,
     ) -> None:
         self.problem, self.constraint, self.effort, self.given = problem, constraint, how, given
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
+        self.deadline = deadline  # of `time.monotonic`, after which the best plan so far must do
         self.on_trees = problem.has_trees and (problem.is_sided or not how.is_quick)
         self.operations = 0.0  # that the last plan took
         self.is_cut, self.seeks_optimum = False, True  # growing ended early; the unbudgeted optimum is a start on trees
-        self.certifier = Certifier(problem, constraint.limits, tol, how)
+        self.certifier = Certifier(problem, constraint.limits, tol, how, is_whole=constraint.oracle is None)
         self.gap_test = None if gap_tol is None else GapTest(self.certifier, gap_tol)
 
     def omp(self, links: Links | None = None, *, told: bool | None = None) -> OMPSolver:
@@ -106,6 +109,7 @@ class Search:
             tol=self.tol,
             callback=self.callback if (self.tells_all if told is None else told) else None,
         )
+        solver.deadline = self.deadline
         if links is not None:
             solver.seed(*links)
         return solver
@@ -115,13 +119,16 @@ class Search:
         solver = TreeSolver(
             self.problem, self.constraint, plan, self.effort.tuning, tol=self.tol, callback=self.callback
         )
+        solver.deadline = self.deadline
         mass = np.zeros(len(links.pairs)) if links.mass is None else links.mass
         solver.begin(*as_arrays(links.pairs), mass)
         return solver
 
     def is_enough(self, plan: Outcome) -> bool:
         """True if there is nothing left to do."""
-        return plan.status in _ENDED or (self.gap_test is not None and self.gap_test(plan))
+        if plan.status in _ENDED or time.monotonic() > self.deadline:
+            return True
+        return self.gap_test is not None and self.gap_test(plan)
 
     def is_within(self, plan: Outcome) -> bool:
         """True if a plan keeps within the budget."""
@@ -137,18 +144,25 @@ class Search:
 
     def proof(self, plan: Outcome) -> Certificate:
         """The tight certificate of a plan, or of an earlier one: its dual point is as good."""
-        if self.gap_test is not None and True in self.gap_test.proofs:
-            return self.gap_test.proofs[True]
+        if self.gap_test is not None and TIGHT in self.gap_test.proofs:
+            return self.gap_test.proofs[TIGHT]
         value = self.problem.value(plan.rows, plan.cols, plan.mass)
-        return self.certifier(plan.rows, plan.cols, plan.mass, value, True)
+        return self.certifier(plan.rows, plan.cols, plan.mass, value, TIGHT)
 
     def smaller(self, how: Effort, problem: Problem | None = None) -> Outcome:
         """The plan that another effort finds, for the problem or for one like it, which begins with nothing."""
-        if problem is None:
-            return find(
-                Search(self.problem, self.constraint, how, given=self.given, tol=self.tol, callback=self.callback)
+        given, callback = (self.given, self.callback) if problem is None else (Links([]), None)
+        return find(
+            Search(
+                self.problem if problem is None else problem,
+                self.constraint,
+                how,
+                given=given,
+                tol=self.tol,
+                callback=callback,
+                deadline=self.deadline,
             )
-        return find(Search(problem, self.constraint, how, given=Links([]), tol=self.tol))
+        )
 
 
 # --- one problem -----------------------------------------------------------------------------------------------------
@@ -247,10 +261,12 @@ def _misses_less(problem: Problem, first: Outcome, second: Outcome) -> bool:
 def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:
     """The plan that a selection rule makes, and what the improvers of the effort make of it."""
     how, problem = search.effort, search.problem
-    matroid = options.pop("matroid")
-    plan = maximise(
-        problem, matroid, rule, start=search.given.pairs, tol=search.tol, callback=search.callback, **options
-    )
+    matroid, told = options.pop("matroid"), search.callback
+
+    def callback(step: Step) -> bool:
+        return (told is not None and bool(told(step))) or time.monotonic() > search.deadline
+
+    plan = maximise(problem, matroid, rule, start=search.given.pairs, tol=search.tol, callback=callback, **options)
     if plan.status is Status.STOPPED or not how.improves:
         return plan
     solver = search.omp(Links.of(plan), told=False)
@@ -304,7 +320,7 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     for _ in range(how.rounds):
         if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > how.operations:
             break
-        kept = _part(best.rows.size, how.share, rng)
+        kept = _part(best.mass, search.problem.cost.entries(best.rows, best.cols), how.share, rng)
         plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
         spent += search.operations
         best = better(search.problem, best, plan)
@@ -313,9 +329,14 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     return best
 
 
-def _part(size: int, share: float, rng: np.random.Generator) -> Ints:
-    """Which of so many links to keep, if a share of them is dropped: one less at least, and one at least."""
-    return rng.permutation(size)[: max(size - max(round(share * size), 1), 1)]
+def _part(mass: Floats, cost: Floats, share: float, rng: np.random.Generator) -> Ints:
+    """Which links to keep, if a share of them is dropped: one less at least, and one at least.
+
+    Draws are made from the links in the order of their masses and costs, so that they are the same for a problem whose
+    points come in another order.
+    """
+    order = np.lexsort((cost, np.round(mass / (mass.max() or 1.0), 9)))
+    return order[rng.permutation(mass.size)[: max(mass.size - max(round(share * mass.size), 1), 1)]]
 
 
 def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> None:
@@ -650,7 +671,8 @@ def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
             spent += search.operations(rows.size)
             if rows.size < 2 or best[0].status in _ENDED or spent > how.operations:
                 break
-            kept = _part(rows.size, how.share, rng)
+            costs = np.array([problem.cost.entries(rows, cols) for problem in search.problems])
+            kept = _part(search.weights @ best[0].mass, search.weights @ costs, how.share, rng)
             best = _better_shared(search, best, pairs_of(rows[kept], cols[kept]))
     return best
 

@@ -185,7 +185,8 @@ def batch_options(budget: Any, given: dict[str, Any]) -> Options:
 def _limits(options: Options, shape: Any) -> Limits | None:
     """The limits of the budget, or None if the compiled batch solver does not support the options."""
     how = options.effort
-    unknown = not options.is_compiled or options.gap_tol is not None or not len(how.program) or how.finish
+    is_timed = options.gap_tol is not None or options.time_limit is not None
+    unknown = not options.is_compiled or is_timed or not len(how.program) or how.finish
     if unknown or shape[0] * shape[1] >= how.batch_pairs or not counts(options.matroid):
         return None
     limits = limits_of(options.matroid, shape)

@@ -8,6 +8,8 @@ could help is looked at, and those that seem to are tried:
 - two links ``(i, j)`` and ``(k, l)`` of two trees for ``(i, l)`` and ``(k, j)``.
 """
 
+import time
+
 import numpy as np
 
 from .._checks import Floats, Ints
@@ -134,6 +136,7 @@ class TreeSolver(Shell):
         self.raise_errors()
         if self.callback is not None and not self.stopped:
             self._tell()
+        self.stopped |= time.monotonic() > self.deadline
 
     def _tell(self) -> None:
         """Write down where the plan is now, if it is better than what was told last, and say so."""
@@ -141,7 +144,7 @@ class TreeSolver(Shell):
         value = self.problem.value(*plan)
         if value < self.value - _LEAST * abs(self.value):
             now = self.told._replace(rows=plan[0], cols=plan[1], mass=plan[2])
-            self.stopped = now.record.jump(self.told, now, value, self.callback)
+            self.stopped |= now.record.jump(self.told, now, value, self.callback)
             self.told, self.value = now, value
 
     def outcome(self) -> Outcome:
