@@ -21,6 +21,7 @@ from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
     KernelsLike,
     Problem,
+    SenseLike,
     WeightsLike,
     as_problem,
     refuse,
@@ -44,6 +45,7 @@ def solve(
     budget: Budget = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
@@ -82,9 +84,13 @@ def solve(
         such as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
     unbalanced : float, "auto", a multiple of it such as "100*auto", or a pair of them
         λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a
-        hundred times as bad as transporting everything at the mean cost.
+        hundred times as bad as transporting everything at the mean cost. ``inf`` makes the marginals of a side hard
+        (`Delta` kernels only): they are kept exactly, or the status says that no plan was found that does.
     reg : float
         λ₂, the weight of the quadratic term. A positive one makes certificates tight.
+    sense : {"=", "<=", ">="} or a pair of them
+        What the sums of a side should be: its masses (the default), at most its masses, or at least its masses. Only
+        what is on the wrong side is penalised.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
         How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
         pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
@@ -150,7 +156,7 @@ def solve(
         **unknown,
     )
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     return solve_checked(problem, options, _checks.same_kind(C, a, b))
 
 
@@ -164,6 +170,7 @@ def solve_sample(
     budget: Budget = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     metric: str = "sqeuclidean",
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
@@ -201,7 +208,7 @@ def solve_sample(
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
         for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
-    unbalanced, reg
+    unbalanced, reg, sense
         As in `solve`.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
@@ -240,7 +247,7 @@ def solve_sample(
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
-        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
         return solve_checked(problem, options, _checks.as_numpy)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
@@ -254,6 +261,7 @@ def solve_sample(
         kernels=kernels,
         unbalanced=unbalanced,
         reg=reg,
+        sense=sense,
         lazy=lazy,
     )
     return solve_checked(problem, options, _checks.same_kind(X, Y, a, b))
@@ -275,6 +283,7 @@ def solve_support(
     kernels: KernelsLike = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
 ) -> Result:
     """Solve for the masses on links that are given.
 
@@ -282,7 +291,7 @@ def solve_support(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg
+    C, a, b, kernels, unbalanced, reg, sense
         As in `solve`.
     links : list of pairs, or a Result
         The rows and columns of the links; those that do not help get no mass.
@@ -299,7 +308,7 @@ def solve_support(
     """
     a, links = second_by_name(C, "links", a, links)
     _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)
     support = np.array(pairs, np.int64).reshape(-1, 2)
@@ -369,6 +378,11 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
     start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)
     warn_of_rounding(problem)
+    if not (problem.is_plain or options.is_compiled):
+        raise ValueError(
+            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=" or '
+            "unbalanced is inf"
+        )
     began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
     goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)
     share = options.effort.search_share if goes_on else 1.0
@@ -405,7 +419,7 @@ def _with_gap(search: Search, outcome: Outcome, test: GapTest, deadline: float, 
     result, is_late = build_result(outcome, search.certifier, give), outcome.status is Status.TIME_LIMIT
     proofs = {level: replace(proof, value=result.value) for level, proof in test.proofs.items()}
     result._proofs.update(proofs)
-    if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED):
+    if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED, Status.INFEASIBLE):
         return result
     if result.relative_gap > max(test.gap_tol, _ROUNDING) and proofs:
         known, plan = max(proofs.values(), key=lambda proof: proof.lower_bound), (outcome.rows, outcome.cols)

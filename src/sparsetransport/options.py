@@ -40,6 +40,7 @@ _ELSEWHERE = {
 }
 _NOT_HERE = {
     "unbalanced_type": "marginal errors are squared, in the norm of kernels=",
+    "sense": 'marginals have the sense "=" here',
     "reg_type": "the quadratic term is the only one",
 }
 StartLike = Result | ArrayLike | None

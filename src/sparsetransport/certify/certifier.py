@@ -8,15 +8,16 @@ from operator import itemgetter
 
 import numpy as np
 
+from .. import hard
 from .._checks import Floats, Ints, to_numpy
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
-from ..optimum import unbudgeted_optimum
+from ..optimum import potentials, prices, unbudgeted_optimum
 from ..plan import Outcome
 from ..problem import Problem
 from ..result import TIGHT, BoundRecord, Certificate
-from . import bounds
+from . import bounds, sided
 from .diagonal import largest
 from .rounding import below
 from .strongest import BOUNDS, Bound, Plan, Task
@@ -52,6 +53,8 @@ class Certifier:
     def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, level: int) -> Certificate:
         """The cheap or the tight bound for a plan with this objective."""
         problem, tight, began = self.problem, level >= TIGHT, time.monotonic()
+        if not problem.is_plain:
+            return self._sided(rows, cols, mass, value, tight)
         if tight:
             self._seek_diagonals()
         found = [self._bound_at((np.zeros_like(problem.a), np.zeros_like(problem.b)))]
@@ -123,6 +126,39 @@ class Certifier:
             few = self.limits.most < gram.size <= self.effort.diagonal_points
             if few and not gram.is_delta and key not in self.problem.memo:
                 self.problem.memo[key] = largest(gram)
+
+    def _sided(self, rows: Ints, cols: Ints, mass: Floats, value: float, tight: bool) -> Certificate:
+        """The same where marginals are one-sided or hard."""
+        problem, limits = self.problem, self.limits
+        duals = [hard.free(problem)]
+        if problem.reg > 0.0 and value < np.inf:
+            duals.append(self._dual_of(potentials(problem, self.effort, rows, cols, mass), rows, cols, mass))
+        if self.is_bounded:
+            full, priced = self._full_plan, prices(problem, self.effort)
+            soft = potentials(problem.soft_part, self.effort, *full)
+            duals.append(self._dual_of((soft[0] + priced[0], soft[1] + priced[1]), *full))
+        found = [sided.bound_at(problem, limits, *each) for each in duals]
+        best = max(found, key=itemgetter(0))
+        if tight and problem.reg > 0.0 and value - best[0] > _EQUAL * abs(value):
+            best = max(best, sided.tight_bound(problem, limits, best[1], best[2]), key=itemgetter(0))
+        bound, alpha, beta = best
+        if self.is_bounded and not (problem.has_deltas or problem.reg > 0.0):
+            bound = max(bound, self._full_bound)
+        u, v = sided.residuals(problem, alpha, beta)
+        return Certificate(value, bound, alpha, beta, u, v, problem.constant if problem.constant < np.inf else 0.0)
+
+    def _dual_of(
+        self, potentials: tuple[Floats, Floats], rows: Ints, cols: Ints, mass: Floats
+    ) -> tuple[Floats, Floats]:
+        """The potentials of a plan; of a side whose kernel is not `Delta` what they are ``2 λ G`` times of."""
+        problem = self.problem
+        sums = problem.marginals(rows, cols, mass)
+        errors = problem.counted(sums[0] - problem.a, sums[1] - problem.b)
+        first, second = (
+            each if gram.is_delta else -error
+            for each, gram, error in zip(potentials, (problem.gram_a, problem.gram_b), errors, strict=True)
+        )
+        return first, second
 
     @property
     def _is_light(self) -> bool:

@@ -6,7 +6,7 @@ from .._checks import Floats
 
 _Number = TypeVar("_Number", float, Floats)
 
-_UNIT = 2.0**-52  # of a floating-point number: twice what one operation may be off by
+UNIT = 2.0**-52  # of a floating-point number: twice what one operation may be off by
 
 
 def below(value: _Number, size: float, terms: int) -> _Number:
@@ -14,4 +14,4 @@ def below(value: _Number, size: float, terms: int) -> _Number:
 
     Each term is off by a few units, and adding it up by no more than a unit of the sum for every term.
     """
-    return value - _UNIT * (terms + 8) * size
+    return value - UNIT * (terms + 8) * size

@@ -18,7 +18,7 @@ from ..inner.solvers import ActiveSet
 from ..optimum import unbudgeted_optimum
 from ..problem import Problem
 from ..result import CHEAP, LONG
-from . import bounds, branching, components, degrees, one_to_one
+from . import bounds, branching, components, degrees, one_to_one, stars
 
 _PARTS_UP_TO = 24  # points: there are two to this power of parts, all of them kept
 _BITS = 60  # points that a set of bits has room for
@@ -124,9 +124,17 @@ def _branch_and_bound(task: Task) -> Proof:
     return Proof(*branching.search(problem, task.limits, task.plan, task.value, task.known, gap, how, links, until))
 
 
+def _stars(task: Task) -> Proof:
+    problem = task.problem
+    u, v = task.duals[0] if task.duals else (np.zeros_like(problem.a), np.zeros_like(problem.b))
+    sums = np.maximum(problem.a - u, 0.0), np.maximum(problem.b - v, 0.0)  # of the plan that the dual point belongs to
+    return Proof(*stars.prove(problem, task.limits, task.plan, task.gap_tol, task.deadline, task.effort, sums))
+
+
 BOUNDS: tuple[Bound, ...] = (
     Bound("matching", CHEAP, lambda problem, limits: one_to_one.applies([problem], limits), _one_to_one),
     Bound("degrees", CHEAP, _knows, _degrees),
+    Bound("stars", LONG, stars.applies, _stars),
     Bound("parts", LONG, _has_parts, _parts),
     Bound("branch and bound", LONG, _has_few_pairs, _branch_and_bound),
 )
