@@ -16,7 +16,7 @@ import numpy as np
 from . import effort, hard
 from ._checks import Floats, Ints, to_numpy
 from .budgets import Pair, free, pairs_of
-from .certify import bounds
+from .certify import bounds, one_to_one
 from .certify.certifier import Certifier
 from .effort import DEFAULT, QUICK, Effort
 from .engine import matching, slack
@@ -37,7 +37,7 @@ from .optimum import (
 )
 from .plan import Callback, Outcome, Record, Step, as_arrays, nothing
 from .problem import Problem, mean_problem
-from .result import CHEAP, TIGHT, Certificate, Status
+from .result import CHEAP, PROVEN, TIGHT, Certificate, Status
 from .select.generic_greedy import Rule, maximise
 
 _ENDED = Status.STOPPED, Status.OPTIMAL, Status.OPTIMAL_PROVEN
@@ -287,7 +287,7 @@ def _find(search: Search) -> Outcome:
     for start in search.effort.starts:
         for begun in begin(start, search, best):
             plan = begun if isinstance(begun, Outcome) else _improved(begun, search)
-            best = plan if best is None else better(search.problem, best, plan)
+            best = _better(search, best, plan)
             if plan.status is Status.STOPPED:
                 return best._replace(status=Status.STOPPED)
             if search.is_enough(best):
@@ -296,6 +296,12 @@ def _find(search: Search) -> Outcome:
     for how in _finish_of(search.effort):
         best = _regrow(how, search, best)
     return best
+
+
+def _better(search: Search, best: Outcome | None, plan: Outcome) -> Outcome:
+    """The better plan of the two; if one is proven optimal, so is another one that is as good."""
+    found = plan if best is None else better(search.problem, best, plan)
+    return found._replace(status=plan.status) if plan.status is Status.OPTIMAL_PROVEN else found
 
 
 def _finish_of(how: Effort) -> Iterator[effort.Regrow]:
@@ -359,7 +365,7 @@ def _find_on_trees(search: Search) -> Outcome:
     for start in how.tree_starts:
         for begun in begin(start, search, best):
             if isinstance(begun, Outcome):
-                best = begun
+                best = _better(search, best, begun)
             else:
                 assert isinstance(begun, Links)
                 assert best is not None
@@ -488,6 +494,11 @@ def _(start: effort.Found, search: Search, best: Outcome | None) -> Iterator[Beg
 @begin.register
 def _(start: effort.Matching, search: Search, best: Outcome | None) -> Iterator[Begun]:
     m, n = search.problem.shape
+    limits, is_known = search.constraint.limits, search.constraint.oracle is None and m * n <= start.pairs
+    if is_known and one_to_one.applies([search.problem], limits):
+        _, rows, cols, masses = one_to_one.optimum([search.problem], [1.0], limits)
+        yield Outcome(rows, cols, masses[0], Status.OPTIMAL_PROVEN, (), Record(), True)
+        return
     free = not (search.on_trees and search.given.pairs) and search.constraint.oracle is None
     if free and m * n <= start.pairs and matching.is_one_to_one(search.constraint.limits):
         links = Links(matching.best_alone([search.problem], [1.0]))
@@ -652,7 +663,13 @@ class SharedSearch(NamedTuple):
 
 def find_shared(search: SharedSearch) -> SharedOutcome:
     """The best links that the starts and improvers of the effort lead to."""
-    return _find_shared(search)[0]
+    outcome, objective = _find_shared(search)
+    limits, oracle = search.constraint.limits, search.constraint.oracle
+    if outcome.status is Status.STOPPED or oracle is not None or not one_to_one.applies(search.problems, limits):
+        return outcome
+    bound = one_to_one.optimum(search.problems, search.weights, limits)[0]
+    is_proven = objective - bound <= PROVEN * abs(objective)
+    return outcome._replace(status=Status.OPTIMAL_PROVEN) if is_proven else outcome
 
 
 def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
