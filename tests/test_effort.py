@@ -147,8 +147,11 @@ def test_a_field_that_is_changed_changes_the_search():
 
 # --- no steering constant elsewhere ----------------------------------------------------------------------------------
 
-PLACES = ["select", "engine", "forest", "inner", "batch", *(f"{name}.py" for name in ("optimum", "strategy", "api"))]
-PLACES += [f"{name}.py" for name in ("shared", "plan", "fewest", "sweep", "options", "build_result")]
+PLACES = ["select", "engine", "forest", "inner", "batch", "prices"]
+PLACES += [
+    f"{name}.py"
+    for name in ("optimum", "large", "strategy", "api", "shared", "plan", "fewest", "sweep", "options", "build_result")
+]
 
 ROUNDING = "rounding: what counts as zero, as equal or as solved"
 LAYOUT = "array layout: how much memory there is at one time or at first; results do not depend on it"
@@ -170,6 +173,7 @@ ALLOWED = {
     "engine/shell.py": {"OPERATIONS": PAUSES, "STEPS": PAUSES},
     "engine/state.py": {"CLOSE": ROUNDING, "HUGE": ROUNDING},
     "engine/swaps.py": {"NONE": CODES},
+    "forest/crossover.py": {"_LEAST": ROUNDING},
     "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT},
     "forest/simplex.py": {"_CHUNK": PAUSES, "_PIVOTS": ROUNDING, "_ROWS": "the way to an optimum that is unique"},
     "forest/trees.py": {"_TINY": ROUNDING},
@@ -178,6 +182,9 @@ ALLOWED = {
     ),
     "inner/active_set.py": {"DEPENDENT": ROUNDING},
     "inner/solvers.py": {"EXACT": ROUNDING, "_BLOCK": LAYOUT, "ROUNDING": ROUNDING},
+    "prices/ascent.py": {"_PART": WORKERS, "_STEPS": ROUNDING},
+    "prices/levels.py": {"_NOTHING": LAYOUT, "_ROUNDING": ROUNDING},
+    "large.py": {"_EXACT": ROUNDING},
     "batch/__init__.py": dict.fromkeys(["CHUNK", "CHUNK_PAIRS", "AHEAD", "THREADS"], WORKERS),
     "api.py": {"_ROUNDING": ROUNDING},
     "fewest.py": {"_NOTHING": ROUNDING},

@@ -14,6 +14,7 @@ from .certify.certifier import Certifier
 from .effort import DEFAULT, Effort
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
+from .large import known_prices
 from .optimum import potentials, unbudgeted_optimum
 from .plan import Outcome, Record
 from .problem import Problem
@@ -117,6 +118,7 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
         "unbalanced": problem.unbalanced,
         "reg": problem.reg,
         "sense": problem.sense,
+        "from_prices": known_prices(problem) is not None,
     }
     return Result(status, converged, residual, path, log, parts, backing)
 

@@ -153,6 +153,37 @@ class Random:
     operations: float = 1e8  # after which no new start is made
 
 
+# --- large problems --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Prices:
+    """For large problems with `Delta` kernels and no ``reg``: dual prices, and a plan that follows from them.
+
+    Prices are raised from a few points to all of them, on lists of the pairs that are cheapest at the prices so far.
+    """
+
+    above: int = 20_000_000  # pairs: what is not larger is solved without prices
+    coarsest: int = 400  # points a side of the problem that is solved first, with all pairs
+    shrink: int = 8  # times fewer points from one level to the next
+    lists: int = 16  # pairs of every row and column on the lists
+    longest: int = 64  # the same where prices ran away, and lists were made longer
+    begin: tuple[float, ...] = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # smoothing, of the typical size, at first,
+    stages: tuple[float, ...] = (3.0, 1.0, 0.3, 0.1, 0.03)  # and at every other level
+    proximal: int = 3  # more stages with all points, which take the smoothing off again
+    iterations: int = 150  # of a stage, at the most
+    error: float = 1e-3  # marginal error, of all masses, that ends a stage
+    rough: float = 2e-3  # the same before the last stage of a level
+    exact: float = 1e-4  # the same with all pairs
+    fall: float = 2e-3  # of the objective: prices whose dual value falls by more ran away
+    reach: float = 4.0  # how far prices may move then, in widths of a list
+    seed: int = 0  # of the points of coarser levels
+    pivots: int = 4  # pairs of every row and column that may replace links of the plan, in a round,
+    rounds: int = 6  # of these at the most,
+    more_rounds: int = 100  # or so many where ``gap_tol`` asks for them,
+    close: float = 1e-4  # or until the certified relative gap is below this
+
+
 # --- bounds ----------------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +246,7 @@ class Effort:
     starts: tuple[Any, ...] = (Grown(), Matching(), Mean())  # in this order
     improvers: tuple[Any, ...] = (Grow(), Swap(passes=2.0), Eliminate(), Swap())  # of every start, in this order
     finish: tuple[Any, ...] = ()  # improvers of the best plan
+    prices: Prices | None = None  # that take the place of everything below for large problems without ``reg``
     tree_starts: tuple[Any, ...] = ()  # in this order
     tree_improvers: tuple[Any, ...] = ()  # of every start on trees
     tree_finish: tuple[Any, ...] = ()  # improvers of the best plan on trees
@@ -323,6 +355,7 @@ DEFAULT = replace(
     starts=(Grown(), Matching(), Mean(), Unregularised()),
     tree_starts=(Matching(), Grown(), Optimum(links=10**9)),
     tree_improvers=(TreeSearch(),),
+    prices=Prices(),
     finish=(Regrow(),),
     tree_finish=(Perturb(),),
 )

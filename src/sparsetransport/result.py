@@ -40,6 +40,7 @@ class Status(Enum):
     EMPTY = "the empty plan is optimal: moving mass costs more than the marginal errors it removes; raise unbalanced"
     BUDGET_USED = "the budget is used up"
     LOCAL = "no pair that the budget still allows lowers the objective"
+    PRICED = "built from the dual prices of a large problem: the gap says how near the unbudgeted optimum this is"
     TOLERANCE = "no pair that the budget allows has a gradient beyond tol; a smaller tol may lower the objective"
     ROUNDING = "no pair lowers the objective beyond rounding, in which much is lost: unbalanced is too large or unequal"
     GAP_REACHED = "the certified gap is within the tolerance asked for"

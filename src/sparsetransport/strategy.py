@@ -26,6 +26,7 @@ from .engine.shared_solver import SharedOutcome, SharedSolver
 from .engine.shell import better, jumped
 from .forest.local_search import TreeSolver
 from .inner.solvers import EXACT
+from .large import is_large, near_optimum
 from .optimum import (
     is_listed,
     is_worth_a_jump,
@@ -174,6 +175,9 @@ def find(search: Search) -> Outcome:
         return _find_hard(search)
     if search.problem.is_sided and not search.on_trees:
         return _find_with_slack(search)
+    priced = _find_from_prices(search)
+    if priced is not None:
+        return priced
     plan = _find_on_trees(search) if search.on_trees else _find(search)
     if plan.status is Status.OPTIMAL and search.tol <= EXACT:
         keep_optimum(search.problem, plan)
@@ -256,6 +260,18 @@ def _misses_less(problem: Problem, first: Outcome, second: Outcome) -> bool:
     if missed or other:
         return missed < other * (1.0 - 1e-9)
     return problem.value(*first[:3]) < problem.value(*second[:3])
+
+
+def _find_from_prices(search: Search) -> Outcome | None:
+    """The plan of a large problem; None if it is not large, or its prices say nothing of plans within the budget."""
+    how = search.effort.prices
+    if how is None or not is_large(search.problem, search.effort) or search.given.pairs:
+        return None
+    if search.constraint.oracle is not None or search.constraint.limits.most < sum(search.problem.shape):
+        return None
+    gap_tol = None if search.gap_test is None else search.gap_test.gap_tol
+    plan = near_optimum(search.problem, how, callback=search.callback, gap_tol=gap_tol)
+    return plan if search.is_within(plan) else None
 
 
 def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:

@@ -223,6 +223,12 @@ def bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[fl
     return _linear(problem, reached, u, v, alpha, beta), u, v
 
 
+def priced_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> tuple[float, Floats, Floats]:
+    """The bound of prices that no pair of `Delta` kernels without ``reg`` has a cost below: ``(bound, u, v)``."""
+    u, v = alpha / (2.0 * problem.unbalanced[0]), beta / (2.0 * problem.unbalanced[1])
+    return _linear(problem, reach(problem, limits), u, v, alpha, beta), u, v
+
+
 def tight_bound(
     problem: Problem, limits: Limits, starts: list[tuple[Floats, Floats]], value: float
 ) -> tuple[float, Floats, Floats]:

@@ -13,6 +13,7 @@ from .._checks import Floats, Ints, to_numpy
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
+from ..large import known_prices
 from ..optimum import potentials, prices, unbudgeted_optimum
 from ..plan import Outcome
 from ..problem import Problem
@@ -55,6 +56,11 @@ class Certifier:
         problem, tight, began = self.problem, level >= TIGHT, time.monotonic()
         if not problem.is_plain:
             return self._sided(rows, cols, mass, value, tight)
+        priced = known_prices(problem)
+        if priced is not None:  # which are a pass over all pairs already, and take long to find anew
+            bound, u, v = bounds.priced_bound(problem, self.limits, priced.alpha, priced.beta)
+            log = (BoundRecord("prices", bound, time.monotonic() - began),)
+            return Certificate(value, bound, priced.alpha, priced.beta, u, v, problem.constant, log)
         if tight:
             self._seek_diagonals()
         found = [self._bound_at((np.zeros_like(problem.a), np.zeros_like(problem.b)))]

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..apps.network_design import design
 from ..apps.word_alignment.aligner import WordAligner
 from ..batch import solve_batch
 from ..budgets import PerColumn
+from ..effort import DEFAULT, Prices
 from ..geometry.costs import cost_matrix
 from ..problem import Problem
 from ..shared import solve_shared
@@ -43,6 +45,7 @@ def small_calls() -> dict[str, Callable[[], Any]]:
         "plans with a certified gap": partial(solve, problem, budget=PerColumn(1), gap_tol=1e-9),
         "plans with the delta kernel": partial(solve, alone, budget=9, gap_tol=1e-9),
         "plans with lazy costs": partial(solve, lazy, budget=5, gap_tol=1e-9),
+        "large problems": partial(_solve_large, rng),
         "the paper's solver": partial(solve, problem, budget=5, inner="apgd", tol=0.5),
         "greedy with exact gains": partial(solve, problem, budget=PerColumn(1), method="greedy"),
         "batches": partial(solve_batch, [(cost_matrix(X, Y),)] * 2, budget=5),
@@ -50,3 +53,11 @@ def small_calls() -> dict[str, Callable[[], Any]]:
         "network design": partial(design, rng.random((4, 5)), np.ones(4), rng.random((6, 5)), 6),
         "word alignment": partial(aligner.align, "a new day", "a day that is new"),
     }
+
+
+def _solve_large(rng: np.random.Generator) -> None:
+    """Plans from dual prices: by trees of boxes, by products, and of a matrix."""
+    how = replace(DEFAULT, prices=replace(Prices(), above=0, coarsest=4))
+    for dimensions, lazy in ((2, True), (9, True), (2, False)):
+        points = rng.random((12, dimensions)), rng.random((10, dimensions))
+        solve(Problem.from_points(*points, kernels="delta", lazy=lazy), effort=how, gap_tol=1e-9)

@@ -93,10 +93,30 @@ class Cost:
         """The entries at the given pairs."""
         return _entries.cost_entries(self.compiled, *(np.ascontiguousarray(at, np.int64) for at in (rows, cols)))
 
+    def restricted(self, rows: Ints, cols: Ints) -> "Cost":
+        """The costs between some rows and some columns, in the given order; lazy ones stay lazy."""
+        theirs = self.compiled
+        if not self.is_lazy:
+            return Cost.of_matrix(theirs.matrix[np.ix_(rows, cols)])
+        part = theirs._replace(x=theirs.x[rows], y=np.ascontiguousarray(theirs.y[:, cols]))
+        return Cost(part, (len(rows), len(cols)))
+
+    def between(self, x: Floats, y: Floats) -> "Cost":
+        """The same lazy costs between other points: those of `pricing.Pricing.points`, or means of them."""
+        metric = "sqeuclidean" if self.compiled.kind == _entries.SQEUCLIDEAN else "euclidean"
+        return Cost(lazy_cost(x, y, metric)._replace(scale=self.compiled.scale), (len(x), len(y)))
+
     @cached_property
     def _summary(self) -> tuple[int, float, float]:
-        """How many pairs are allowed, the lowest cost among them, and their mean absolute cost."""
+        """How many pairs are allowed, the lowest cost among them, and their mean absolute cost.
+
+        Squared distances have a mean in closed form; what is said of their lowest is that they are not negative.
+        """
         count, lowest, total = 0, np.inf, 0.0
+        if self.compiled.kind == _entries.SQEUCLIDEAN:
+            x, y = -0.5 * self.compiled.x[:, :-2], self.compiled.y[:-2].T
+            spread = x.var(axis=0).sum() + y.var(axis=0).sum() + np.sum((x.mean(axis=0) - y.mean(axis=0)) ** 2)
+            return int(np.prod(self.shape)), 0.0, float(spread) * self.compiled.scale
         for _, block in self.blocks():
             some, least, size = _entries.summarise(block)
             count, lowest, total = count + some, min(lowest, least), total + size

@@ -1,0 +1,122 @@
+"""Plans of large problems with `Delta` kernels and no ``reg``, from their dual prices.
+
+The smoothed plan of the prices is taken to a forest. Rounds of pivots follow: pairs that would lower the objective at
+the potentials of the forest close cycles or join trees (see `forest.crossover`), and the potentials prove a bound.
+"""
+
+import numpy as np
+
+from . import effort
+from ._checks import Floats, Ints
+from .budgets import Pair
+from .effort import Effort
+from .forest.crossover import Planted, on_forest
+from .geometry.pricing import Pricing
+from .plan import Callback, Outcome, Record, Step
+from .prices.levels import Prices, prices
+from .problem import Problem
+from .result import Status
+
+_KEY, _NEAR = "prices", "plan from prices"
+_EXACT = 1e-12  # a relative gap that counts as zero
+
+
+def is_large(problem: Problem, how: Effort) -> bool:
+    """True if a problem is solved from its prices."""
+    m, n = problem.shape
+    if how.prices is None or not (problem.has_trees and problem.is_plain) or m * n <= how.prices.above:
+        return False
+    return not (problem.costs_are_lost or problem.side_is_lost) and problem.cost.has_pairs
+
+
+def known_prices(problem: Problem) -> Prices | None:
+    """The prices of a problem that was solved from them."""
+    found: Prices | None = problem.memo.get(_KEY)
+    return found
+
+
+def near_optimum(
+    problem: Problem, how: effort.Prices, *, callback: Callback | None = None, gap_tol: float | None = None
+) -> Outcome:
+    """A plan near the unbudgeted optimum, or the optimum; it and its prices are kept with the problem."""
+    known: Outcome | None = problem.memo.get(_NEAR)
+    if known is not None and (gap_tol is None or known.status is Status.OPTIMAL):
+        return known
+    stopped: list[bool] = []
+
+    def tell(value: float, row: int, col: int, links: int) -> bool:
+        number = len(stopped)
+        stopped.append(callback is not None and bool(callback(Step(number, (row, col), value, links))))
+        return stopped[-1]
+
+    pricing = Pricing(problem.cost)
+    found = prices(problem, how, pricing, tell=tell)
+    planted = on_forest(problem, found.rows, found.cols, found.mass)
+    if not any(stopped):
+        planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol)
+    problem.memo[_KEY] = found._replace(rows=planted.rows, cols=planted.cols, mass=planted.mass)
+    gap = planted.value - found.bound
+    is_best = gap <= _EXACT * max(abs(planted.value), abs(problem.constant))
+    status = Status.STOPPED if any(stopped) else Status.OPTIMAL if is_best else Status.PRICED
+    plan = _outcome(problem, planted, status)
+    if status is not Status.STOPPED:
+        problem.memo[_NEAR] = plan
+    return plan
+
+
+def _pivoted(
+    problem: Problem, how: effort.Prices, pricing: Pricing, best: Planted, found: Prices, gap_tol: float | None
+) -> tuple[Planted, Prices]:
+    """The plan after rounds of pivots, and the prices with the best bound."""
+    planted, close = best, how.close if gap_tol is None else min(gap_tol, how.close)
+    for _ in range(how.rounds if gap_tol is None else how.more_rounds):
+        if best.value - found.bound <= close * abs(best.value):
+            break
+        by_row, by_col = pricing.rows(planted.beta, how.pivots), pricing.columns(planted.alpha, how.pivots)
+        alpha = np.minimum(2.0 * problem.unbalanced[0] * problem.a, by_row[0][:, 0])
+        bound = _dual(problem, alpha, planted.beta)
+        if bound > found.bound:
+            found = found._replace(alpha=alpha, beta=planted.beta, bound=bound)
+        rows, cols = _steepest(by_row, by_col, planted, problem.shape)
+        if not rows.size:
+            break
+        planted = on_forest(
+            problem,
+            np.concatenate([planted.rows, rows]),
+            np.concatenate([planted.cols, cols]),
+            np.concatenate([planted.mass, np.zeros(rows.size)]),
+        )
+        best = planted if planted.value < best.value else best
+    return best, found
+
+
+def _steepest(
+    by_row: tuple[Floats, Ints], by_col: tuple[Floats, Ints], planted: Planted, shape: tuple[int, int]
+) -> tuple[Ints, Ints]:
+    """The listed pairs that lower the objective, the steepest first."""
+    m, n = shape
+    key = np.concatenate(
+        [(np.arange(m)[:, None] * n + by_row[1]).ravel(), (by_col[1] * n + np.arange(n)[:, None]).ravel()]
+    )
+    slope = np.concatenate([(by_row[0] - planted.alpha[:, None]).ravel(), (by_col[0] - planted.beta[:, None]).ravel()])
+    helps = slope < -_EXACT * (np.abs(planted.alpha).max() + np.abs(planted.beta).max())
+    key, first = np.unique(key[helps], return_index=True)
+    order = np.argsort(slope[helps][first], kind="stable")
+    rows, cols = np.divmod(key[order], n)
+    return rows, cols
+
+
+def _dual(problem: Problem, alpha: Floats, beta: Floats) -> float:
+    """The bound of prices without a pair below them."""
+    (a, b), (weight_a, weight_b) = (problem.a, problem.b), problem.unbalanced
+    return float(alpha @ (a - alpha / (4.0 * weight_a)) + beta @ (b - beta / (4.0 * weight_b)))
+
+
+def _outcome(problem: Problem, planted: Planted, status: Status) -> Outcome:
+    """A plan that is reached in one step."""
+    record, start = Record(), tuple[Pair, ...]()
+    empty = Outcome(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), status, start, record, True)
+    plan = empty._replace(rows=planted.rows, cols=planted.cols, mass=planted.mass)
+    if planted.rows.size:
+        record.jump(empty, plan, problem.value(plan.rows, plan.cols, plan.mass))
+    return plan

@@ -1,0 +1,160 @@
+"""Large problems: what the road by dual prices gives at sizes that other solvers can check, and bad input on it."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import sparsetransport as st
+from sparsetransport import effort
+from sparsetransport.large import is_large
+from sparsetransport.result import Status
+
+PRICED = replace(st.DEFAULT, prices=replace(effort.Prices(), above=0, coarsest=60))
+"""The default, with prices for problems of any size."""
+
+
+def points(m, n, d=2, seed=0, *, equal=False):
+    rng = np.random.default_rng(seed)
+    x, y = rng.random((m, d)), rng.random((n, d)) ** 2
+    a, b = (np.ones(k) if equal else np.exp(0.7 * rng.normal(size=k)) for k in (m, n))
+    return x, y, a / a.sum(), b / b.sum()
+
+
+def by_prices(*args, how=PRICED, **options):
+    return st.solve_sample(*args, kernels=st.Delta(), effort=how, **options)
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("equal", [True, False])
+@pytest.mark.parametrize(("m", "n"), [(300, 300), (400, 50)])
+def test_near_the_optimum_of_the_network_simplex_and_certified(m, n, equal, lazy):
+    problem = points(m, n, equal=equal)
+    result = by_prices(*problem, lazy=lazy)
+    best = st.solve_sample(*problem, kernels=st.Delta()).value
+    assert result.log["from_prices"]
+    assert result.status in (Status.PRICED, Status.OPTIMAL)
+    assert result.lower_bound <= best * (1 + 1e-12)
+    assert best * (1 - 1e-12) <= result.value <= best * (1 + 1e-3)
+    assert result.mass.size <= m + n - 1
+    assert result.relative_gap < 2e-3
+    assert result.certify().lower_bound == result.lower_bound
+
+
+def test_the_certificate_can_be_checked_by_anybody():
+    x, y, a, b = points(200, 150)
+    result = by_prices(x, y, a, b, lazy=True)
+    proof = result.certify()
+    cost = ((x[:, None] - y[None]) ** 2).sum(2)
+    assert (proof.potential_a[:, None] + proof.potential_b - cost).max() < 1e-12
+    weight_a, weight_b = result.log["unbalanced"]
+    bound = a @ proof.potential_a - proof.potential_a @ proof.potential_a / (4 * weight_a)
+    bound += b @ proof.potential_b - proof.potential_b @ proof.potential_b / (4 * weight_b)
+    np.testing.assert_allclose(bound, result.lower_bound, rtol=1e-10)
+
+
+def test_a_gap_that_is_asked_for_is_reached():
+    problem = points(250, 250)
+    result = by_prices(*problem, gap_tol=1e-7)
+    assert result.relative_gap <= 1e-7
+    assert result.status in (Status.GAP_REACHED, Status.OPTIMAL)
+    np.testing.assert_allclose(result.value, st.solve_sample(*problem, kernels=st.Delta()).value, rtol=2e-7)
+
+
+def test_who_goes_by_prices():
+    small = st.Problem.from_points(*points(20, 20), kernels=st.Delta())
+    assert not is_large(small, st.DEFAULT)
+    assert is_large(small, PRICED)
+    assert not is_large(small, st.QUICK)
+    assert not is_large(replace(small, reg=1.0), PRICED)
+    assert not is_large(st.Problem.from_points(*points(20, 20), kernels=st.RBF(0.1)), PRICED)
+    assert not is_large(st.Problem.from_matrices(np.full((3, 3), np.inf), unbalanced=1.0), PRICED)
+    assert st.DEFAULT.prices is not None
+    assert st.DEFAULT.prices.above >= 9_000_000, "what is small gives what it gave"
+
+
+def test_the_same_plan_twice_and_nothing_is_solved_twice(monkeypatch):
+    problem = st.Problem.from_points(*points(200, 200), kernels=st.Delta())
+    first = st.solve(problem, effort=PRICED)
+    monkeypatch.setattr("sparsetransport.large.prices", None)
+    again = st.solve(problem, effort=PRICED)
+    assert (first.rows == again.rows).all()
+    assert (first.mass == again.mass).all()
+
+
+def test_the_callback_follows_the_ascent_and_may_stop_it():
+    told = []
+    result = by_prices(*points(200, 200), callback=lambda step: told.append(step) or len(told) == 3)
+    assert result.status is Status.STOPPED
+    assert [step.number for step in told] == [0, 1, 2]
+    assert all(step.entries > 0 for step in told)
+    assert result.relative_gap < 0.5
+
+
+def test_squared_distances_have_their_mean_in_closed_form():
+    x, y, a, b = points(70, 50, d=3)
+    for metric in ("sqeuclidean", "cosine"):
+        lazy, dense = (
+            st.Problem.from_points(x, y, a, b, metric=metric, kernels=st.Delta(), lazy=each) for each in (True, False)
+        )
+        np.testing.assert_allclose(lazy.cost.mean, dense.cost.mean, rtol=1e-12)
+        np.testing.assert_allclose(lazy.unbalanced, dense.unbalanced, rtol=1e-12)
+        assert lazy.cost.has_pairs
+        assert lazy.cost.lowest <= dense.cost.lowest
+
+
+# --- bad input, and points that are nearly that ----------------------------------------------------------------------
+
+
+def test_points_that_are_not_numbers():
+    x, y, a, b = points(30, 30)
+    x[4, 1] = np.nan
+    with pytest.raises(ValueError, match="X"):
+        by_prices(x, y, a, b)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_duplicates_and_points_that_are_all_equal(d):
+    x, y, a, b = points(120, 100, d)
+    twice = by_prices(np.repeat(x[:60], 2, axis=0), np.repeat(y[:50], 2, axis=0), a, b, lazy=True)
+    assert twice.relative_gap < 5e-3
+    same = by_prices(np.ones((120, d)), np.ones((100, d)), a, b, lazy=True, unbalanced=1.0)
+    assert same.value < 1e-9
+    np.testing.assert_allclose(same.marginal_a, a, atol=1e-6)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 1), (1, 90), (90, 1)])
+@pytest.mark.parametrize("lazy", [True, False])
+def test_one_point(m, n, lazy):
+    problem = points(m, n)
+    result = by_prices(*problem, lazy=lazy)
+    np.testing.assert_allclose(result.value, st.solve_sample(*problem, kernels=st.Delta()).value, rtol=1e-3)
+
+
+def test_forbidden_pairs_and_points_without_mass():
+    x, y, a, b = points(150, 140)
+    forbidden = np.random.default_rng(0).random((150, 140)) < 0.7
+    forbidden[5], forbidden[:, 7] = True, True
+    a[:20], b[100:] = 0.0, 0.0
+    result = by_prices(x, y, a, b, forbidden=forbidden)
+    best = st.solve_sample(x, y, a, b, kernels=st.Delta(), forbidden=forbidden).value
+    assert not forbidden[result.rows, result.cols].any()
+    assert result.lower_bound <= best * (1 + 1e-12)
+    assert best * (1 - 1e-12) <= result.value <= best * (1 + 5e-3)
+    assert by_prices(x, y, np.zeros(150), np.zeros(140)).mass.size == 0
+
+
+def test_everything_forbidden():
+    x, y, a, b = points(40, 40)
+    result = by_prices(x, y, a, b, forbidden=np.ones((40, 40), bool), unbalanced=1.0)
+    assert result.status is Status.ALL_FORBIDDEN
+    assert result.mass.size == 0
+
+
+def test_negative_costs():
+    rng = np.random.default_rng(0)
+    cost = rng.normal(size=(90, 80))
+    result = st.solve(cost, unbalanced=30.0, effort=PRICED)
+    best = st.solve(cost, unbalanced=30.0).value
+    assert result.lower_bound <= best + 1e-9 * abs(best)
+    assert best - 1e-9 * abs(best) <= result.value <= best + 1e-2 * abs(best)
