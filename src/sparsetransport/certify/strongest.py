@@ -15,7 +15,7 @@ from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..problem import Problem
 from ..result import CHEAP, LONG
-from . import one_to_one, stars
+from . import one_to_one, split_stars, stars
 
 Plan = tuple[Ints, Ints, Floats]
 """Rows, columns and masses."""
@@ -58,15 +58,26 @@ def _one_to_one(task: Task) -> Proof:
 
 
 def _stars(task: Task) -> Proof:
+    rest = task.gap_tol, task.deadline, task.effort, _sums(task)
+    return Proof(*stars.prove(task.problem, task.limits, task.plan, *rest))
+
+
+def _split_stars(task: Task) -> Proof:
+    rest = task.gap_tol, task.deadline, task.effort, _sums(task)
+    return Proof(split_stars.prove(task.problem, task.limits, task.plan, task.value, *rest))
+
+
+def _sums(task: Task) -> tuple[Floats, Floats]:
+    """Row and column sums of the plan that the best dual point belongs to."""
     problem = task.problem
     u, v = task.duals[0] if task.duals else (np.zeros_like(problem.a), np.zeros_like(problem.b))
-    sums = np.maximum(problem.a - u, 0.0), np.maximum(problem.b - v, 0.0)  # of the plan that the dual point belongs to
-    return Proof(*stars.prove(problem, task.limits, task.plan, task.gap_tol, task.deadline, task.effort, sums))
+    return np.maximum(problem.a - u, 0.0), np.maximum(problem.b - v, 0.0)
 
 
 BOUNDS: tuple[Bound, ...] = (
     Bound("matching", CHEAP, lambda problem, limits: one_to_one.applies([problem], limits), _one_to_one),
     Bound("stars", LONG, stars.applies, _stars),
+    Bound("split stars", LONG, split_stars.applies, _split_stars),
 )
 
 
