@@ -301,6 +301,12 @@ class Effort:
     star_list_nodes: float = 1e6  # found by so many nodes a column
     star_branches: int = 10_000  # nodes of an integer programme,
     star_seconds: float = 60.0  # and how long it may take
+    split_pairs: int = 40_000  # of a problem whose rows may be split between stars, at the most
+    split_rounds: int = 200  # of pricing, at the most
+    split_nodes: float = 2000.0  # of the search for the cheapest star of a column
+    split_width: float = 0.4  # of the box around the best prices, in natural units, at first,
+    split_least: float = 1e-4  # and at the least
+    split_close: float = 1e-6  # of the objective, by which the bound may fall short of the linear programme
 
     @cached_property
     def tuning(self) -> Tuning:

@@ -18,7 +18,7 @@ from ..inner.solvers import ActiveSet
 from ..optimum import unbudgeted_optimum
 from ..problem import Problem
 from ..result import CHEAP, LONG
-from . import bounds, branching, components, degrees, one_to_one, stars
+from . import bounds, branching, components, degrees, one_to_one, split_stars, stars
 
 _PARTS_UP_TO = 24  # points: there are two to this power of parts, all of them kept
 _BITS = 60  # points that a set of bits has room for
@@ -125,10 +125,20 @@ def _branch_and_bound(task: Task) -> Proof:
 
 
 def _stars(task: Task) -> Proof:
+    rest = task.gap_tol, task.deadline, task.effort, _sums(task)
+    return Proof(*stars.prove(task.problem, task.limits, task.plan, *rest))
+
+
+def _split_stars(task: Task) -> Proof:
+    rest = task.gap_tol, task.deadline, task.effort, _sums(task)
+    return Proof(split_stars.prove(task.problem, task.limits, task.plan, task.value, *rest))
+
+
+def _sums(task: Task) -> tuple[Floats, Floats]:
+    """Row and column sums of the plan that the best dual point belongs to."""
     problem = task.problem
     u, v = task.duals[0] if task.duals else (np.zeros_like(problem.a), np.zeros_like(problem.b))
-    sums = np.maximum(problem.a - u, 0.0), np.maximum(problem.b - v, 0.0)  # of the plan that the dual point belongs to
-    return Proof(*stars.prove(problem, task.limits, task.plan, task.gap_tol, task.deadline, task.effort, sums))
+    return np.maximum(problem.a - u, 0.0), np.maximum(problem.b - v, 0.0)
 
 
 BOUNDS: tuple[Bound, ...] = (
@@ -136,6 +146,7 @@ BOUNDS: tuple[Bound, ...] = (
     Bound("degrees", CHEAP, _knows, _degrees),
     Bound("stars", LONG, stars.applies, _stars),
     Bound("parts", LONG, _has_parts, _parts),
+    Bound("split stars", LONG, split_stars.applies, _split_stars),
     Bound("branch and bound", LONG, _has_few_pairs, _branch_and_bound),
 )
 
