@@ -175,6 +175,7 @@ def solve_sample(
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
     lazy: bool | None = None,
+    device: str | None = None,
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
@@ -213,6 +214,10 @@ def solve_sample(
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
+    device : str, optional
+        A GPU, such as "cuda", that finds the dual prices of a large problem with squared distances, `Delta` kernels and
+        no ``reg``, without a budget that binds; by default that of the points if they are tensors on one. Smaller
+        problems are solved on the CPU.
     method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter
         As in `solve`.
 
@@ -264,7 +269,7 @@ def solve_sample(
         sense=sense,
         lazy=lazy,
     )
-    return solve_checked(problem, options, _checks.same_kind(X, Y, a, b))
+    return solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
 
 
 def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[SolveOptions]) -> Result:
@@ -372,7 +377,21 @@ def lower_bound(
     return result.certify(effort=how, gap_tol=gap_tol, time_limit=time_limit)
 
 
-def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
+def _device_for(problem: Problem, device: str | None, points: Any) -> str | None:
+    """The device that was asked for, if it can be used, or that of the points."""
+    if device is None:
+        is_there = bool(getattr(points, "is_cuda", False)) and problem.has_trees and problem.is_plain
+        return str(points.device) if is_there and problem.cost.is_squared else None
+    if not (problem.has_trees and problem.is_plain and problem.cost.is_squared):
+        raise ValueError(
+            f"device must be None unless costs are squared distances without forbidden pairs, kernels Delta(), reg 0 "
+            f"and marginals soft on both sides, got {device!r}"
+        )
+    _checks.cuda_device("device", device)
+    return device
+
+
+def solve_checked(problem: Problem, options: Options, give: Any, *, device: str | None = None) -> Result:
     """Search as the options say, and build the result."""
     start = options.start
     start.require(problem.shape, problem.labels)
@@ -395,6 +414,7 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
         callback=options.callback,
         gap_tol=options.gap_tol,
         deadline=began + share * seconds,
+        device=device,
     )
     if options.is_compiled:
         outcome = find(search)

@@ -157,6 +157,29 @@ class Random:
 
 
 @dataclass(frozen=True)
+class DevicePrices:
+    """On a GPU: dual prices, and a plan that follows from them."""
+
+    coarsest: int = 1000  # points a side of the problem that is solved first, with all pairs
+    shrink: int = 8  # times fewer points from one level to the next
+    lists: int = 16  # pairs of every row and column on the lists
+    begin: tuple[float, ...] = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # smoothing, of the typical size, at first,
+    stages: tuple[float, ...] = (1.0, 0.3, 0.1)  # and at every other level
+    iterations: int = 100  # of a stage
+    proximal: int = 4  # stages that take the smoothing off again,
+    refining: int = 60  # iterations of each,
+    rounds: int = 5  # with new lists, at the most: more than once where the gap asked for is not reached
+    newton: int = 7  # steps of Newton's method for the price of a row,
+    newton_long: int = 12  # and where it has many candidates
+    steeper: float = 1.3  # times the curvature of a column where the dual value falls,
+    gentler: float = 0.98  # and at every other step
+    reach: float = 4.0  # how far prices may rise in the first stage of a level, in widths of a list
+    fall: float = 0.05  # of the objective: prices whose bound falls by more ran away,
+    allowance: float = 0.25  # and go back to the best ones and so many widths of a list
+    seed: int = 0  # of the points of coarser levels
+
+
+@dataclass(frozen=True)
 class Prices:
     """For large problems with `Delta` kernels and no ``reg``: dual prices, and a plan that follows from them.
 
@@ -182,6 +205,7 @@ class Prices:
     rounds: int = 6  # of these at the most,
     more_rounds: int = 100  # or so many where ``gap_tol`` asks for them,
     close: float = 1e-4  # or until the certified relative gap is below this
+    on_device: DevicePrices = DevicePrices()  # what a GPU does in place of the above
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------------

@@ -89,8 +89,10 @@ class Search:
         callback: Callback | None = None,
         gap_tol: float | None = None,
         deadline: float = np.inf,
+        device: Any = None,
     ) -> None:
         self.problem, self.constraint, self.effort, self.given = problem, constraint, how, given
+        self.device = device  # that finds the prices of a large problem
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
         self.deadline = deadline  # of `time.monotonic`, after which the best plan so far must do
@@ -270,7 +272,7 @@ def _find_from_prices(search: Search) -> Outcome | None:
     if search.constraint.oracle is not None or search.constraint.limits.most < sum(search.problem.shape):
         return None
     gap_tol = None if search.gap_test is None else search.gap_test.gap_tol
-    plan = near_optimum(search.problem, how, callback=search.callback, gap_tol=gap_tol)
+    plan = near_optimum(search.problem, how, callback=search.callback, gap_tol=gap_tol, device=search.device)
     return plan if search.is_within(plan) else None
 
 
