@@ -201,6 +201,7 @@ def _find_with_slack(search: Search) -> Outcome:
         replace(how, starts=(effort.Grown(), effort.Optimum(eliminate=True)) if how.improves else (effort.Grown(),)),
         given=Links([*pairs, *given.pairs], mass),
         tol=search.tol,
+        deadline=search.deadline,
     )
     plan = slack.without_slack(_find(wide), problem.shape)
     if plan.status is Status.LOCAL and not _has_room(search, plan):
@@ -236,7 +237,16 @@ def _find_hard(search: Search) -> Outcome:
             how if k == 0 else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),))
         )
         callback = search.callback if k == 0 else None
-        plan = find(Search(soft, search.constraint, effort_here, given=given, tol=search.tol, callback=callback))
+        one = Search(
+            soft,
+            search.constraint,
+            effort_here,
+            given=given,
+            tol=search.tol,
+            callback=callback,
+            deadline=search.deadline,
+        )
+        plan = find(one)
         record = plan.record if k == 0 else record
         kept = unbudgeted_optimum(there := problem.only(plan.rows, plan.cols), how)
         status = plan.status if kept.status is Status.OPTIMAL else Status.INFEASIBLE
@@ -249,6 +259,8 @@ def _find_hard(search: Search) -> Outcome:
             best = kept
         if plan.status is Status.STOPPED:
             return best._replace(status=Status.STOPPED)
+        if time.monotonic() > search.deadline:
+            break
         given = Links.of(plan)
         if kept.status is not Status.INFEASIBLE:
             given, costs = Links.of(kept), prices(there, how)

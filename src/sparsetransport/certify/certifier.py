@@ -100,7 +100,7 @@ class Certifier:
         return self._followed(known, [each for each in BOUNDS if each.level > TIGHT], task)
 
     def _followed(self, known: Certificate, candidates: Sequence[Bound], task: Task) -> tuple[Certificate, Plan | None]:
-        left = [each for each in candidates if each.applies(self.problem, self.limits)]
+        left = [each for each in candidates if self.problem.is_plain and each.applies(self.problem, self.limits)]
         best, better, log = known.lower_bound, None, list(known.log)
         while left and replace(known, value=task.value, lower_bound=best).relative_gap > task.gap_tol:
             began, bound = time.monotonic(), left.pop(0)

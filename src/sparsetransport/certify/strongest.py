@@ -153,4 +153,4 @@ BOUNDS: tuple[Bound, ...] = (
 
 def has_long_bounds(problem: Problem, limits: Limits) -> bool:
     """True if there are bounds for the problem that a time limit is worth being kept for."""
-    return any(each.level == LONG and each.applies(problem, limits) for each in BOUNDS)
+    return problem.is_plain and any(each.level == LONG and each.applies(problem, limits) for each in BOUNDS)
