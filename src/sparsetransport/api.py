@@ -267,7 +267,7 @@ def solve_sample(
         unbalanced=unbalanced,
         reg=reg,
         sense=sense,
-        lazy=lazy,
+        lazy=True if lazy is None and device is not None else lazy,
     )
     return solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
 
