@@ -24,6 +24,7 @@ NAMES = [
     "letter",
     "gap",
     "bounds",
+    "proofs",
     "step",
     "unbudgeted",
     "many",
@@ -34,6 +35,7 @@ NAMES = [
     "batch",
     "shared",
     "labels",
+    "senses",
     "startup",
 ]
 

@@ -186,7 +186,7 @@ ALLOWED = {
     "prices/levels.py": {"_NOTHING": LAYOUT, "_ROUNDING": ROUNDING},
     "large.py": {"_EXACT": ROUNDING},
     "batch/__init__.py": dict.fromkeys(["CHUNK", "CHUNK_PAIRS", "AHEAD", "THREADS"], WORKERS),
-    "api.py": {"_ROUNDING": ROUNDING, "_PROVEN": ROUNDING},
+    "api.py": {"_ROUNDING": ROUNDING},
     "fewest.py": {"_NOTHING": ROUNDING},
     "build_result.py": {"SMALL_RESIDUAL": ROUNDING},
 }

@@ -170,3 +170,51 @@ def test_negative_costs():
     best = st.solve(cost, unbalanced=30.0).value
     assert result.lower_bound <= best + 1e-9 * abs(best)
     assert best - 1e-9 * abs(best) <= result.value <= best + 1e-2 * abs(best)
+
+
+# --- devices ---------------------------------------------------------------------------------------------------------
+
+ON_DEVICE = replace(PRICED, prices=replace(PRICED.prices, on_device=effort.DevicePrices(coarsest=30, iterations=60)))
+
+
+def test_a_device_gives_a_forest_that_its_bound_certifies():
+    """PyTorch's CPU stands for a GPU."""
+    pytest.importorskip("torch")
+    problem = points(120, 100)
+    result = by_prices(*problem, device="cpu", how=ON_DEVICE)
+    best = st.solve_sample(*problem, kernels=st.Delta()).value
+    assert result.log["from_prices"]
+    assert result.lower_bound <= best <= result.value <= 1.02 * best
+    assert result.mass.size <= 219
+    small = st.solve_sample(*problem, kernels=st.Delta(), device="cpu")
+    assert small.value == pytest.approx(best, rel=1e-9), "small problems are solved on the CPU, exactly"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "cpu", "reg": 1.0}, "device must be None unless"),
+        ({"device": "cpu", "metric": "euclidean"}, "device must be None unless"),
+        ({"device": "cpu", "sense": "<="}, "device must be None unless"),
+        ({"device": "gpu"}, "device must be a device of PyTorch such as 'cuda', got 'gpu'"),
+        ({"device": "cuda"}, "device must be a device that is there: PyTorch finds no GPU for 'cuda'"),
+    ],
+    ids=str,
+)
+def test_devices_that_cannot_be_used(options, message):
+    torch = pytest.importorskip("torch")
+    if options["device"] == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(ValueError, match=message):
+        by_prices(*points(30, 20), **options)
+
+
+@pytest.mark.gpu
+def test_tensors_on_a_gpu_stay_there():
+    import torch
+
+    given = [torch.tensor(each, device="cuda") for each in points(5000, 5000)]
+    result = st.solve_sample(*given, kernels=st.Delta())
+    assert result.mass.is_cuda
+    assert result.log["from_prices"]
+    assert result.relative_gap < 1e-3

@@ -52,6 +52,20 @@ def warn(message: str, category: type[SparseTransportWarning] = SparseTransportW
     warnings.warn(message, category, stacklevel=level)
 
 
+def cuda_device(name: str, device: Any) -> None:
+    """Raise an error unless PyTorch finds such a device."""
+    try:
+        import torch
+    except ImportError as err:
+        raise missing(f"{name} needs PyTorch", "torch") from err
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as err:
+        raise ValueError(f"{name} must be a device of PyTorch such as 'cuda', got {device!r}") from err
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"{name} must be a device that is there: PyTorch finds no GPU for {device!r}")
+
+
 def missing(sentence: str, extra: str) -> ImportError:
     """The error for a missing optional package: the sentence says what needs it, the extra installs it."""
     return ImportError(f"{sentence}: pip install 'sparsetransport[{extra}]'")

@@ -12,11 +12,12 @@ from ._checks import ArrayLike, Seed
 from .budgets import Uniform
 from .build_result import build_result, on_support
 from .certify.strongest import has_long_bounds
-from .effort import Effort
+from .effort import Effort, as_effort
 from .engine.room import Constraint
 from .engine.shell import jumped
+from .inner.solvers import ActiveSet
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
-from .plan import Callback, Outcome, Record
+from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
     KernelsLike,
     Problem,
@@ -28,12 +29,11 @@ from .problem import (
     second_by_name,
     warn_of_rounding,
 )
-from .result import LONG, Result, Status
+from .result import LONG, PROVEN, Certificate, Result, Status
 from .select.generic_greedy import Rule
 from .strategy import GapTest, Links, Search, find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
-_PROVEN = 1e-9  # of a relative gap: no plan is better by more than rounding
 
 
 def solve(
@@ -175,6 +175,7 @@ def solve_sample(
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
     lazy: bool | None = None,
+    device: str | None = None,
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
@@ -213,6 +214,10 @@ def solve_sample(
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
+    device : str, optional
+        A GPU, such as "cuda", that finds the dual prices of a large problem with squared distances, `Delta` kernels and
+        no ``reg``, without a budget that binds; by default that of the points if they are tensors on one. Smaller
+        problems are solved on the CPU.
     method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter
         As in `solve`.
 
@@ -262,9 +267,9 @@ def solve_sample(
         unbalanced=unbalanced,
         reg=reg,
         sense=sense,
-        lazy=lazy,
+        lazy=True if lazy is None and device is not None else lazy,
     )
-    return solve_checked(problem, options, _checks.same_kind(X, Y, a, b))
+    return solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
 
 
 def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[SolveOptions]) -> Result:
@@ -316,7 +321,77 @@ def solve_support(
     return on_support(problem, support[:, 0], support[:, 1], limits, _checks.same_kind(C, a, b))
 
 
-def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
+def lower_bound(
+    problem: Problem,
+    budget: Budget = None,
+    plan: StartLike = None,
+    *,
+    effort: str | Effort | None = None,
+    gap_tol: float = 0.0,
+    time_limit: float | None = None,
+) -> Certificate:
+    """Prove how good a plan is that any program made, or how good plans can be.
+
+    Parameters
+    ----------
+    problem : Problem
+    budget : int, Matroid or None
+        As in `solve`.
+    plan : array of shape (m, n), SciPy's sparse array, Result or list of pairs, optional
+        A plan within the budget, with its masses as they are; pairs get the best masses. By default a plan is found.
+    effort, gap_tol, time_limit
+        As in `Result.certify`, where "thorough" is the default.
+
+    Returns
+    -------
+    Certificate
+        Its ``value`` is the objective of the plan, ``log`` has the bounds that were computed, and ``better`` is a
+        better plan if one was found on the way.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> problem = st.Problem.from_matrices(np.arange(9.0).reshape(3, 3) % 4, unbalanced=10.0)
+    >>> proof = st.lower_bound(problem, 3, np.eye(3) / 3)
+    >>> proof.lower_bound <= proof.better.value < proof.value
+    True
+    """
+    require_problem(problem)
+    options, given = Options.checked(budget=budget, time_limit=time_limit), as_start(plan, "plan")
+    how = as_effort("effort", "thorough" if effort is None else effort)
+    given.require(problem.shape, problem.labels, "plan")
+    if plan is None:
+        return solve_checked(problem, options, _checks.as_numpy).certify(
+            effort=how, gap_tol=gap_tol, time_limit=time_limit
+        )
+    rows, cols = as_arrays(given.pairs)
+    mass = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows))).mass if given.mass is None else given.mass
+    constraint = Constraint(options.matroid, problem.shape)
+    search = Search(problem, constraint, how, given=Links([]))
+    outcome = Outcome(rows, cols, mass, Status.BASELINE, (), Record(), True)
+    if not search.is_within(outcome):
+        raise ValueError(f"plan must be within the budget, {options.matroid}, got one with {len(rows)} entries")
+    if not np.isfinite(problem.cost.entries(rows, cols)).all():
+        raise ValueError("plan must have no mass on forbidden pairs, whose cost is inf")
+    result = build_result(outcome, search.certifier, _checks.as_numpy)
+    return result.certify(effort=how, gap_tol=gap_tol, time_limit=time_limit)
+
+
+def _device_for(problem: Problem, device: str | None, points: Any) -> str | None:
+    """The device that was asked for, if it can be used, or that of the points."""
+    if device is None:
+        is_there = bool(getattr(points, "is_cuda", False)) and problem.has_trees and problem.is_plain
+        return str(points.device) if is_there and problem.cost.is_squared else None
+    if not (problem.has_trees and problem.is_plain and problem.cost.is_squared):
+        raise ValueError(
+            f"device must be None unless costs are squared distances without forbidden pairs, kernels Delta(), reg 0 "
+            f"and marginals soft on both sides, got {device!r}"
+        )
+    _checks.cuda_device("device", device)
+    return device
+
+
+def solve_checked(problem: Problem, options: Options, give: Any, *, device: str | None = None) -> Result:
     """Search as the options say, and build the result."""
     start = options.start
     start.require(problem.shape, problem.labels)
@@ -339,6 +414,7 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
         callback=options.callback,
         gap_tol=options.gap_tol,
         deadline=began + share * seconds,
+        device=device,
     )
     if options.is_compiled:
         outcome = find(search)
@@ -383,7 +459,7 @@ def _status_of(result: Result, gap_tol: float, is_late: bool) -> Status:
     gap = result.relative_gap
     if result.status in (Status.OPTIMAL, Status.EMPTY) and gap <= max(gap_tol, _ROUNDING):
         return result.status
-    if gap <= _PROVEN:
+    if gap <= PROVEN:
         return Status.OPTIMAL_PROVEN
     if gap <= gap_tol:
         return Status.GAP_REACHED

@@ -153,9 +153,30 @@ class Random:
     operations: float = 1e8  # after which no new start is made
 
 
-PROOFS = "cheap", "tight", "all"  # bounds, by what they cost
-
 # --- large problems --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DevicePrices:
+    """On a GPU: dual prices, and a plan that follows from them."""
+
+    coarsest: int = 1000  # points a side of the problem that is solved first, with all pairs
+    shrink: int = 8  # times fewer points from one level to the next
+    lists: int = 16  # pairs of every row and column on the lists
+    begin: tuple[float, ...] = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # smoothing, of the typical size, at first,
+    stages: tuple[float, ...] = (1.0, 0.3, 0.1)  # and at every other level
+    iterations: int = 100  # of a stage
+    proximal: int = 4  # stages that take the smoothing off again,
+    refining: int = 60  # iterations of each,
+    rounds: int = 5  # with new lists, at the most: more than once where the gap asked for is not reached
+    newton: int = 7  # steps of Newton's method for the price of a row,
+    newton_long: int = 12  # and where it has many candidates
+    steeper: float = 1.3  # times the curvature of a column where the dual value falls,
+    gentler: float = 0.98  # and at every other step
+    reach: float = 4.0  # how far prices may rise in the first stage of a level, in widths of a list
+    fall: float = 0.05  # of the objective: prices whose bound falls by more ran away,
+    allowance: float = 0.25  # and go back to the best ones and so many widths of a list
+    seed: int = 0  # of the points of coarser levels
 
 
 @dataclass(frozen=True)
@@ -184,7 +205,31 @@ class Prices:
     rounds: int = 6  # of these at the most,
     more_rounds: int = 100  # or so many where ``gap_tol`` asks for them,
     close: float = 1e-4  # or until the certified relative gap is below this
+    on_device: DevicePrices = DevicePrices()  # what a GPU does in place of the above
 
+
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ByParts:
+    """The bound by the cheapest partition of few points into parts: see `certify.components`."""
+
+    points: int = 20  # of both sides, at the most
+    columns: int = 60  # parts that enter the linear programme at a time
+    rounds: int = 400  # of the linear programme
+    programme: int = 100_000  # parts that the integer programme at the end may have
+
+
+@dataclass(frozen=True)
+class Branching:
+    """Branch and bound over the links of small problems: see `certify.branching`."""
+
+    pairs: int = 400  # of the problem, at the most
+    nodes: int = 500  # at the most, unless there is a time limit
+
+
+PROOFS = "cheap", "tight", "all"  # bounds, by what they cost
 
 # --- all of it -------------------------------------------------------------------------------------------------------
 
@@ -252,7 +297,7 @@ class Effort:
     shared_work: float = 1e9  # operations on factors, at the most, for swaps and elimination of shared links
 
     # hard marginals
-    hard_weights: tuple[float, ...] = (1e4, 1e6, 1e8)  # of their errors, a round each: mean costs over mean masses
+    hard_weights: tuple[float, ...] = (1e3, 1e5, 1e7)  # of their errors, a round each: mean costs over mean masses
 
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
@@ -263,6 +308,11 @@ class Effort:
     batch_pairs: int = 250_000  # of a problem that is solved together with others, at the most
 
     # proofs
+    parts: ByParts = ByParts()  # the bound by parts
+    branching: Branching = Branching()  # branch and bound
+    diagonal_points: int = 400  # of a side, at the most, for a search for what points of its kernel count by themselves
+    degree_links: int = 4  # of a point that the bound by degrees tells apart
+    degree_pairs: int = 1_000_000  # of the problem, at the most, for the bound by degrees
     proofs: str = "cheap"  # bounds that `Result.certify` computes with this effort: one of `PROOFS`
     search_share: float = 0.3  # of a time limit that the search may take if stronger bounds are to follow
     bound_share: float = 0.5  # of the time left that a bound may take if there is another one to follow
@@ -275,6 +325,12 @@ class Effort:
     star_list_nodes: float = 1e6  # found by so many nodes a column
     star_branches: int = 10_000  # nodes of an integer programme,
     star_seconds: float = 60.0  # and how long it may take
+    split_pairs: int = 40_000  # of a problem whose rows may be split between stars, at the most
+    split_rounds: int = 200  # of pricing, at the most
+    split_nodes: float = 2000.0  # of the search for the cheapest star of a column
+    split_width: float = 0.4  # of the box around the best prices, in natural units, at first,
+    split_least: float = 1e-4  # and at the least
+    split_close: float = 1e-6  # of the objective, by which the bound may fall short of the linear programme
 
     @cached_property
     def tuning(self) -> Tuning:

@@ -51,6 +51,7 @@ class Fewest:
     tried: dict[int, Result]
     stopped: bool
     _solved: Callable[[int], Result]  # by growing alone
+    _time_limit: float | None = None  # of a proof
 
     def __repr__(self) -> str:
         result, optimum = self.result, self.optimum
@@ -75,7 +76,13 @@ class Fewest:
     def _is_too_small(self, budget: int) -> bool:
         """True if a lower bound proves that no plan within this budget reaches the target."""
         result = self.tried.get(budget) or self._solved(budget)
-        return result.lower_bound > self.target or result.certify().lower_bound > self.target
+        if result.lower_bound > self.target or result.certify().lower_bound > self.target:
+            return True
+        if result.value <= self.target:
+            return False
+        enough = (result.value - self.target) / (abs(result.value) or 1.0)  # of a gap: the bound is above the target
+        proof = result.certify(effort="thorough", gap_tol=enough * (1.0 - 1e-12), time_limit=self._time_limit)
+        return proof.lower_bound > self.target
 
 
 def solve_fewest(
@@ -108,7 +115,7 @@ def solve_fewest(
         What is limited: the links of the whole plan, of every row or of every column; or a function from a number to a
         budget, such as ``lambda k: st.Laminar(st.PerColumn(2), st.Uniform(k))``.
     **options
-        ``gap_tol`` and all other options of `solve`.
+        ``gap_tol`` and all other options of `solve`; ``time_limit`` is that of every solve, and of every proof.
 
     Returns
     -------
@@ -143,6 +150,7 @@ def solve_fewest(
     if problem.constant <= target:
         nothing = replace(solve_support(problem, links=[]), status=Status.BUDGET_USED)
         return Fewest(nothing, optimum, target, 0, {}, False, bare)
+    limit = checked.time_limit
     most = problem.shape[0] * problem.shape[1]
     tried = {_needed(optimum, budget): optimum} if budget in _KINDS else {}
     missed, reached, stopped = 0, max(tried, default=most + 1), False
@@ -165,7 +173,7 @@ def solve_fewest(
                 f"no plan was found within {within:g} of the unbudgeted optimum, {optimum.value:.6g}: the best one "
                 f"that the budget allows has {len(best.mass)} links and an objective of {best.value:.6g}"
             )
-    return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), stopped, bare)
+    return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), stopped, bare, limit)
 
 
 def _needed(plan: Result, budget: Callable[[int], Budget]) -> int:

@@ -5,10 +5,11 @@ the potentials of the forest close cycles or join trees (see `forest.crossover`)
 """
 
 import time
+from typing import Any
 
 import numpy as np
 
-from . import effort
+from . import _checks, effort
 from ._checks import Floats, Ints
 from .budgets import Pair
 from .effort import Effort
@@ -44,6 +45,7 @@ def near_optimum(
     callback: Callback | None = None,
     gap_tol: float | None = None,
     deadline: float = np.inf,
+    device: Any = None,
 ) -> Outcome:
     """A plan near the unbudgeted optimum, or the optimum; it and its prices are kept with the problem.
 
@@ -59,11 +61,15 @@ def near_optimum(
         stopped.append(said_stop or time.monotonic() > deadline)
         return stopped[-1]
 
-    pricing = Pricing(problem.cost)
-    found = prices(problem, how, pricing, tell=tell)
-    planted = on_forest(problem, found.rows, found.cols, found.mass)
-    if not any(stopped):
-        planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol, deadline)
+    if device is None:
+        pricing = Pricing(problem.cost)
+        found = prices(problem, how, pricing, tell=tell)
+        planted = on_forest(problem, found.rows, found.cols, found.mass)
+        if not any(stopped):
+            planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol, deadline)
+    else:
+        found = _from_device(problem, how, device, gap_tol)
+        planted = on_forest(problem, found.rows, found.cols, found.mass)
     problem.memo[_KEY] = found._replace(rows=planted.rows, cols=planted.cols, mass=planted.mass)
     gap = planted.value - found.bound
     is_best = gap <= _EXACT * max(abs(planted.value), abs(problem.constant))
@@ -72,6 +78,19 @@ def near_optimum(
     if status is not Status.STOPPED:
         problem.memo[_NEAR] = plan
     return plan
+
+
+def _from_device(problem: Problem, how: effort.Prices, device: Any, gap_tol: float | None) -> Prices:
+    """Prices that a GPU finds; it goes on itself where a gap is asked for."""
+    try:
+        from .prices.device import prices as on_device  # PyTorch takes long to import
+    except ImportError as err:
+        raise _checks.missing("device needs PyTorch", "torch") from err
+    found = on_device(problem, how.on_device, device, gap_tol=gap_tol)
+    alpha, beta, rows, cols, mass = (
+        each.cpu().numpy() for each in (found.alpha, found.beta, found.rows, found.cols, found.mass)
+    )
+    return Prices(alpha, beta, found.bound, rows, cols, mass)
 
 
 def _pivoted(

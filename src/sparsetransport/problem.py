@@ -353,7 +353,7 @@ class Problem:
     @property
     def is_lost(self) -> bool:
         """True if costs or the marginal errors of a side are lost in rounding, of which `warn_of_rounding` tells."""
-        return self.side_is_lost or self.costs_are_lost
+        return not self.is_hard and (self.side_is_lost or self.costs_are_lost)
 
     def smooth(self, u: Floats, v: Floats) -> Fields:
         """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""

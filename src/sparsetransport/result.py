@@ -26,6 +26,7 @@ else:  # Python's own knows defaults from 3.13 on
     Plan = TypeVar("Plan")
 
 CHEAP, TIGHT, LONG = range(3)  # bounds, by what they cost
+PROVEN = 1e-9  # of a relative gap: no plan is better by more than rounding
 _NOTHING = 1e-12
 _ROUNDING = 1e-9  # of the largest mass of a side: an error that is none
 _NAMED = 5  # points that are named one by one

@@ -12,6 +12,7 @@ from ._checks import ArrayLike, Floats, Ints
 from ._tables import Labels
 from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, pairs_of
 from .build_result import build_result
+from .certify import one_to_one
 from .certify.certifier import Certifier
 from .effort import DEFAULT, Effort
 from .engine.room import Constraint
@@ -118,16 +119,25 @@ class SharedResult(Gap):
     @property
     def lower_bound(self) -> float:
         """No links within the budget have a lower value; the weighted sum of the scenarios' best bounds so far."""
-        return float(self.weights @ np.array([plan.lower_bound for plan in self.plans]))
+        return max(self._joint_bound, float(self.weights @ np.array([plan.lower_bound for plan in self.plans])))
 
     def certify(self) -> SharedCertificate:
         """The tight bound of every scenario; from then on ``lower_bound`` and ``gap`` use them too.
 
         Each scenario is compared with the best plan that it could have with the whole budget to itself, so the gap
-        includes the cost of sharing: it need not be zero for the best links.
+        includes the cost of sharing: it need not be zero for the best links. With `Delta` kernels and one link a row
+        and column the bound is the best sum for links that all scenarios share: a matching.
         """
         bounds = np.array([plan.certify().lower_bound for plan in self.plans])
-        return SharedCertificate(self.value, float(self.weights @ bounds), self._constant)
+        return SharedCertificate(self.value, max(self._joint_bound, float(self.weights @ bounds)), self._constant)
+
+    @cached_property
+    def _joint_bound(self) -> float:
+        """A bound for all scenarios at once; minus infinity where there is none."""
+        problems, limits = [each.problem for each in self._certifiers], self._certifiers[0].limits
+        if not one_to_one.applies(problems, limits):
+            return -np.inf
+        return one_to_one.optimum(problems, self.weights, limits)[0]
 
     @property
     def _constant(self) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 from . import effort, hard
 from ._checks import Floats, Ints, to_numpy
 from .budgets import Pair, free, pairs_of
-from .certify import bounds
+from .certify import bounds, one_to_one
 from .certify.certifier import Certifier
 from .effort import DEFAULT, QUICK, Effort
 from .engine import matching, slack
@@ -38,7 +38,7 @@ from .optimum import (
 )
 from .plan import Callback, Outcome, Record, Step, as_arrays, nothing
 from .problem import Problem, mean_problem
-from .result import CHEAP, TIGHT, Certificate, Status
+from .result import CHEAP, PROVEN, TIGHT, Certificate, Status
 from .select.generic_greedy import Rule, maximise
 
 _ENDED = Status.STOPPED, Status.OPTIMAL, Status.OPTIMAL_PROVEN
@@ -89,8 +89,10 @@ class Search:
         callback: Callback | None = None,
         gap_tol: float | None = None,
         deadline: float = np.inf,
+        device: Any = None,
     ) -> None:
         self.problem, self.constraint, self.effort, self.given = problem, constraint, how, given
+        self.device = device  # that finds the prices of a large problem
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
         self.deadline = deadline  # of `time.monotonic`, after which the best plan so far must do
@@ -171,29 +173,17 @@ class Search:
 
 def find(search: Search) -> Outcome:
     """The best plan that the starts and improvers of the effort lead to."""
-    priced = _find_from_prices(search)
-    if priced is not None:
-        return priced
     if search.problem.is_hard:
         return _find_hard(search)
     if search.problem.is_sided and not search.on_trees:
         return _find_with_slack(search)
+    priced = _find_from_prices(search)
+    if priced is not None:
+        return priced
     plan = _find_on_trees(search) if search.on_trees else _find(search)
     if plan.status is Status.OPTIMAL and search.tol <= EXACT:
         keep_optimum(search.problem, plan)
     return plan
-
-
-def _find_from_prices(search: Search) -> Outcome | None:
-    """The plan of a large problem; None if it is not large, or its prices say nothing of plans within the budget."""
-    how = search.effort.prices
-    if how is None or not is_large(search.problem, search.effort) or search.given.pairs:
-        return None
-    if search.constraint.oracle is not None or search.constraint.limits.most < sum(search.problem.shape):
-        return None
-    gap_tol = None if search.gap_test is None else search.gap_test.gap_tol
-    plan = near_optimum(search.problem, how, callback=search.callback, gap_tol=gap_tol, deadline=search.deadline)
-    return plan if search.is_within(plan) else None
 
 
 def _find_with_slack(search: Search) -> Outcome:
@@ -211,6 +201,7 @@ def _find_with_slack(search: Search) -> Outcome:
         replace(how, starts=(effort.Grown(), effort.Optimum(eliminate=True)) if how.improves else (effort.Grown(),)),
         given=Links([*pairs, *given.pairs], mass),
         tol=search.tol,
+        deadline=search.deadline,
     )
     plan = slack.without_slack(_find(wide), problem.shape)
     if plan.status is Status.LOCAL and not _has_room(search, plan):
@@ -246,7 +237,16 @@ def _find_hard(search: Search) -> Outcome:
             how if k == 0 else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),))
         )
         callback = search.callback if k == 0 else None
-        plan = find(Search(soft, search.constraint, effort_here, given=given, tol=search.tol, callback=callback))
+        one = Search(
+            soft,
+            search.constraint,
+            effort_here,
+            given=given,
+            tol=search.tol,
+            callback=callback,
+            deadline=search.deadline,
+        )
+        plan = find(one)
         record = plan.record if k == 0 else record
         kept = unbudgeted_optimum(there := problem.only(plan.rows, plan.cols), how)
         status = plan.status if kept.status is Status.OPTIMAL else Status.INFEASIBLE
@@ -259,6 +259,8 @@ def _find_hard(search: Search) -> Outcome:
             best = kept
         if plan.status is Status.STOPPED:
             return best._replace(status=Status.STOPPED)
+        if time.monotonic() > search.deadline:
+            break
         given = Links.of(plan)
         if kept.status is not Status.INFEASIBLE:
             given, costs = Links.of(kept), prices(there, how)
@@ -272,6 +274,25 @@ def _misses_less(problem: Problem, first: Outcome, second: Outcome) -> bool:
     if missed or other:
         return missed < other * (1.0 - 1e-9)
     return problem.value(*first[:3]) < problem.value(*second[:3])
+
+
+def _find_from_prices(search: Search) -> Outcome | None:
+    """The plan of a large problem; None if it is not large, or its prices say nothing of plans within the budget."""
+    how = search.effort.prices
+    if how is None or not is_large(search.problem, search.effort) or search.given.pairs:
+        return None
+    if search.constraint.oracle is not None or search.constraint.limits.most < sum(search.problem.shape):
+        return None
+    gap_tol = None if search.gap_test is None else search.gap_test.gap_tol
+    plan = near_optimum(
+        search.problem,
+        how,
+        callback=search.callback,
+        gap_tol=gap_tol,
+        deadline=search.deadline,
+        device=search.device,
+    )
+    return plan if search.is_within(plan) else None
 
 
 def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:
@@ -303,7 +324,7 @@ def _find(search: Search) -> Outcome:
     for start in search.effort.starts:
         for begun in begin(start, search, best):
             plan = begun if isinstance(begun, Outcome) else _improved(begun, search)
-            best = plan if best is None else better(search.problem, best, plan)
+            best = _better(search, best, plan)
             if plan.status is Status.STOPPED:
                 return best._replace(status=Status.STOPPED)
             if search.is_enough(best):
@@ -312,6 +333,12 @@ def _find(search: Search) -> Outcome:
     for how in _finish_of(search.effort):
         best = _regrow(how, search, best)
     return best
+
+
+def _better(search: Search, best: Outcome | None, plan: Outcome) -> Outcome:
+    """The better plan of the two; if one is proven optimal, so is another one that is as good."""
+    found = plan if best is None else better(search.problem, best, plan)
+    return found._replace(status=plan.status) if plan.status is Status.OPTIMAL_PROVEN else found
 
 
 def _finish_of(how: Effort) -> Iterator[effort.Regrow]:
@@ -375,7 +402,7 @@ def _find_on_trees(search: Search) -> Outcome:
     for start in how.tree_starts:
         for begun in begin(start, search, best):
             if isinstance(begun, Outcome):
-                best = begun
+                best = _better(search, best, begun)
             else:
                 assert isinstance(begun, Links)
                 assert best is not None
@@ -504,6 +531,11 @@ def _(start: effort.Found, search: Search, best: Outcome | None) -> Iterator[Beg
 @begin.register
 def _(start: effort.Matching, search: Search, best: Outcome | None) -> Iterator[Begun]:
     m, n = search.problem.shape
+    limits, is_known = search.constraint.limits, search.constraint.oracle is None and m * n <= start.pairs
+    if is_known and one_to_one.applies([search.problem], limits):
+        _, rows, cols, masses = one_to_one.optimum([search.problem], [1.0], limits)
+        yield Outcome(rows, cols, masses[0], Status.OPTIMAL_PROVEN, (), Record(), True)
+        return
     free = not (search.on_trees and search.given.pairs) and search.constraint.oracle is None
     if free and m * n <= start.pairs and matching.is_one_to_one(search.constraint.limits):
         links = Links(matching.best_alone([search.problem], [1.0]))
@@ -668,7 +700,13 @@ class SharedSearch(NamedTuple):
 
 def find_shared(search: SharedSearch) -> SharedOutcome:
     """The best links that the starts and improvers of the effort lead to."""
-    return _find_shared(search)[0]
+    outcome, objective = _find_shared(search)
+    limits, oracle = search.constraint.limits, search.constraint.oracle
+    if outcome.status is Status.STOPPED or oracle is not None or not one_to_one.applies(search.problems, limits):
+        return outcome
+    bound = one_to_one.optimum(search.problems, search.weights, limits)[0]
+    is_proven = objective - bound <= PROVEN * abs(objective)
+    return outcome._replace(status=Status.OPTIMAL_PROVEN) if is_proven else outcome
 
 
 def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:

@@ -862,3 +862,29 @@ def test_masses_that_make_no_sense_are_one_sentence(folder, a, b, message):
     assert answer.exit_code == 2
     assert answer.stderr.startswith(f"Error: {message}")
     assert not answer.stdout
+
+
+def test_supply_at_most_and_demand_exactly(folder):
+    """The plan of the linear programme, and with fewer links one that serves all; a warning where none does."""
+    rng = np.random.default_rng(0)
+    costs, stock, need = rng.random((4, 9)), rng.integers(30, 60, 4), rng.integers(5, 15, 9)
+    for name, array in (("costs", costs), ("stock", stock), ("need", need)):
+        np.save(f"{name}.npy", array.astype(float))
+    data = ["--cost-matrix", "costs.npy", "--a", "stock.npy", "--b", "need.npy", "--bound", "none"]
+    planned = [*data, "--supply", "at-most", "--demand", "exact"]
+    ours = st.solve(costs, stock, need, unbalanced=np.inf, sense=("<=", "="))
+    answer = invoke(*planned, "--out", "plan.json")
+    assert answer.exit_code == 0
+    plan = json.loads((folder / "plan.json").read_text())
+    assert plan["value"] == pytest.approx(ours.value, rel=1e-12)
+    assert (plan["sense"], plan["unbalanced"]) == (["<=", "="], [None, None])
+    assert "unserved: nothing" in answer.stdout
+    assert "Warning" not in answer.stderr
+    few = invoke(*planned, "--budget", "5", "--out", "few.json")
+    assert json.loads((folder / "few.json").read_text())["value"] is None
+    assert "links needed: at least 9" in few.stdout
+    assert "Warning: no plan that keeps the hard marginals" in few.stderr
+    soft = invoke(*data, "--budget", "5")
+    assert "--demand exact" in soft.stderr
+    bad = invoke(*data, "--supply", "most")
+    assert (bad.exit_code, bad.stderr.count("--supply must be one of 'at-most', 'exact', 'at-least'")) == (2, 1)

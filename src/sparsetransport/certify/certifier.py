@@ -19,6 +19,8 @@ from ..plan import Outcome
 from ..problem import Problem
 from ..result import TIGHT, BoundRecord, Certificate
 from . import bounds, sided
+from .diagonal import largest
+from .rounding import below
 from .strongest import BOUNDS, Bound, Plan, Task
 
 _EQUAL, _WEAK = 1e-12, 0.1  # relative gaps: one that counts as zero, and one above which the cheap bound is improved
@@ -57,8 +59,10 @@ class Certifier:
         priced = known_prices(problem)
         if priced is not None:  # which are a pass over all pairs already, and take long to find anew
             bound, u, v = bounds.priced_bound(problem, self.limits, priced.alpha, priced.beta)
-            log = (BoundRecord("dual prices", bound, time.monotonic() - began),)
+            log = (BoundRecord("prices", bound, time.monotonic() - began),)
             return Certificate(value, bound, priced.alpha, priced.beta, u, v, problem.constant, log)
+        if tight:
+            self._seek_diagonals()
         found = [self._bound_at((np.zeros_like(problem.a), np.zeros_like(problem.b)))]
         if problem.reg > 0.0:
             row_sum, col_sum = problem.marginals(rows, cols, mass)
@@ -75,6 +79,7 @@ class Certifier:
         if tight and problem.reg > 0.0 and value - bound > _EQUAL * abs(value):
             starts = [(u, v) for _, u, v in found]
             bound, u, v = bounds.tight_bound(problem, self.limits, starts, value)
+        bound = self._below(bound, u, v)
         log = (BoundRecord("dual", bound, time.monotonic() - began),)
         dual = Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant, log)
         if is_open and (tight or self._is_light):
@@ -95,7 +100,7 @@ class Certifier:
         return self._followed(known, [each for each in BOUNDS if each.level > TIGHT], task)
 
     def _followed(self, known: Certificate, candidates: Sequence[Bound], task: Task) -> tuple[Certificate, Plan | None]:
-        left = [each for each in candidates if each.applies(self.problem, self.limits)]
+        left = [each for each in candidates if self.problem.is_plain and each.applies(self.problem, self.limits)]
         best, better, log = known.lower_bound, None, list(known.log)
         while left and replace(known, value=task.value, lower_bound=best).relative_gap > task.gap_tol:
             began, bound = time.monotonic(), left.pop(0)
@@ -110,6 +115,23 @@ class Certifier:
                     better, task = proof.plan, task._replace(plan=proof.plan, value=value)
             best = max(best, proof.bound)
         return replace(known, lower_bound=best, log=tuple(log)), better
+
+    def _below(self, bound: float, u: Floats, v: Floats) -> float:
+        """The bound minus a rounding margin, by the size of the terms that these potentials have."""
+        problem, size, points = self.problem, abs(bound), sum(self.problem.shape)
+        sides = ((u, problem.a, problem.gram_a), (v, problem.b, problem.gram_b))
+        for (each, masses, gram), weight in zip(sides, problem.unbalanced, strict=True):
+            near = np.abs(each)
+            size += 2.0 * weight * float(gram.times(near) @ (masses + near)) * (1.0 if gram.is_delta else 8.0 / points)
+        return below(bound, size, points)
+
+    def _seek_diagonals(self) -> None:
+        """Keep with the problem what points of its kernels count by themselves, where not all can be reached."""
+        for side, gram in enumerate((self.problem.gram_a, self.problem.gram_b)):
+            key = f"diagonal {side}"
+            few = self.limits.most < gram.size <= self.effort.diagonal_points
+            if few and not gram.is_delta and key not in self.problem.memo:
+                self.problem.memo[key] = largest(gram)
 
     def _sided(self, rows: Ints, cols: Ints, mass: Floats, value: float, tight: bool) -> Certificate:
         """The same where marginals are one-sided or hard."""
@@ -164,7 +186,9 @@ class Certifier:
         :math:`(\lambda/z)(x - az)^2` plus a constant: an unbudgeted problem with masses ``az``. Its potentials are
         optimal for these shares, and the shares in proportion to its row sums are the next to try.
         """
-        problem, reached = self.problem, bounds.reach(self.problem, self.limits)
+        problem = self.problem
+        most, grams = self.limits.most, (problem.gram_a, problem.gram_b)
+        reached = tuple(min(most, gram.size) if gram.is_delta else gram.size for gram in grams)
         if reached == problem.shape or not self.is_bounded:
             return []
         shares = [np.full(size, count / size) for size, count in zip(problem.shape, reached, strict=True)]
@@ -193,7 +217,9 @@ class Certifier:
             steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
         # With negative costs a plan may move more mass than a and b hold.
         most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())
-        return problem.value(*self._full_plan) + steepest * most
+        reached, sums = bounds.reach(problem, self.limits), self._full_dual
+        unreached = sum(bounds.unreached(problem, side, sums[side], reached[side])[0] for side in (0, 1))
+        return problem.value(*self._full_plan) + steepest * most + unreached
 
     @property
     def _full_dual(self) -> tuple[Floats, Floats]:

@@ -66,6 +66,11 @@ class Cost:
         return cost
 
     @property
+    def is_squared(self) -> bool:
+        """True if entries are squared distances between points, computed on demand."""
+        return self.compiled.kind == _entries.SQEUCLIDEAN
+
+    @property
     def is_lazy(self) -> bool:
         """True if entries are computed on demand."""
         return self.compiled.kind != _entries.MATRIX
