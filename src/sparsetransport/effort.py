@@ -297,7 +297,9 @@ class Effort:
     shared_work: float = 1e9  # operations on factors, at the most, for swaps and elimination of shared links
 
     # hard marginals
-    hard_weights: tuple[float, ...] = (1e3, 1e5, 1e7)  # of their errors, a round each: mean costs over mean masses
+    hard_weights: tuple[float, ...] = (1e4, 1e3, 1e6, 1e8)  # of their errors, a round each: mean costs over mean masses
+
+    hard_searches: int = 2  # of the first so many weights are whole ones; later ones improve the best plan
 
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most

@@ -229,21 +229,18 @@ def _find_hard(search: Search) -> Outcome:
     if is_within and optimum.status is Status.OPTIMAL:
         optimum.record.jump(Outcome(*nothing(), Status.LOCAL, (), Record(), True), optimum, problem.value(*optimum[:3]))
         return optimum
-    best, given, record = optimum if is_within else None, search.given, Record()
+    best, record = optimum if is_within else None, Record()
     costs = prices(problem, how) if optimum.status is Status.OPTIMAL else hard.free(problem)
     for k, weight in enumerate(how.hard_weights):
-        soft = hard.relaxed(problem, weight, costs)
-        effort_here = (
-            how if k == 0 else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),))
-        )
-        callback = search.callback if k == 0 else None
+        is_whole = k < how.hard_searches or best is None
+        start = Links.of(best) if best is not None and not is_whole else search.given
         one = Search(
-            soft,
+            hard.relaxed(problem, weight, costs),
             search.constraint,
-            effort_here,
-            given=given,
+            how if is_whole else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),)),
+            given=start,
             tol=search.tol,
-            callback=callback,
+            callback=search.callback if k == 0 else None,
             deadline=search.deadline,
         )
         plan = find(one)
@@ -257,13 +254,12 @@ def _find_hard(search: Search) -> Outcome:
             if best is not None:
                 record.jump(best, kept, problem.value(*kept[:3]))
             best = kept
+            if kept.status is not Status.INFEASIBLE and k + 1 >= how.hard_searches:
+                costs = prices(there, how)
         if plan.status is Status.STOPPED:
             return best._replace(status=Status.STOPPED)
         if time.monotonic() > search.deadline:
             break
-        given = Links.of(plan)
-        if kept.status is not Status.INFEASIBLE:
-            given, costs = Links.of(kept), prices(there, how)
     assert best is not None, "an effort must have hard_weights"
     return best
 
