@@ -35,7 +35,7 @@ def least(problem, allowed):
 @pytest.mark.parametrize(
     "options", [{"reg": 0.5}, {"kernels": "delta", "reg": 0.5}, {"kernels": "delta"}], ids=["rbf", "delta", "reg=0"]
 )
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_brute_force(kind, within, options, seed):
     problem = problem_of(seed, **options)
     found = st.solve_fewest(problem, within=within, budget=kind, gap_tol=1e-9)

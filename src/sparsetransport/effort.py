@@ -226,7 +226,7 @@ class Branching:
     """Branch and bound over the links of small problems: see `certify.branching`."""
 
     pairs: int = 400  # of the problem, at the most
-    nodes: int = 500  # at the most, unless there is a time limit
+    nodes: int = 200  # at the most, unless there is a time limit
 
 
 PROOFS = "cheap", "tight", "all"  # bounds, by what they cost
