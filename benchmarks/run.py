@@ -24,6 +24,7 @@ NAMES = [
     "letter",
     "gap",
     "bounds",
+    "proofs",
     "step",
     "unbudgeted",
     "many",

@@ -129,3 +129,27 @@ def test_tensors_that_require_gradients_are_warned_of():
     with torch.no_grad():
         st.solve(costs, budget=3)
     st.solve(costs.detach(), budget=3)
+
+
+def test_a_plan_of_another_program_is_proved():
+    """Its masses count as they are; a list of pairs gets the best ones; without a plan one is found."""
+    rng = np.random.default_rng(0)
+    C, a, b = rng.random((5, 4)), rng.lognormal(size=5), rng.lognormal(size=4)
+    problem = st.Problem.from_matrices(C, a, b, unbalanced=5.0)
+    plan = np.zeros((5, 4))
+    plan[[0, 1, 2], [0, 1, 2]] = 0.1
+    proof = st.lower_bound(problem, 3, plan)
+    truth = (C * plan).sum() + 5.0 * (((plan.sum(1) - a) ** 2).sum() + ((plan.sum(0) - b) ** 2).sum())
+    best = st.solve(problem, budget=3, gap_tol=1e-9)
+    assert best.status is st.Status.OPTIMAL_PROVEN
+    assert proof.value == pytest.approx(truth, rel=1e-12)
+    assert proof.better.value == pytest.approx(best.value, rel=1e-9)
+    assert proof.lower_bound == pytest.approx(best.value, rel=1e-8)
+    assert st.lower_bound(problem, 3, [(0, 0), (1, 1), (2, 2)], effort="quick").value < proof.value
+    assert st.lower_bound(problem, 3, time_limit=20.0).lower_bound == pytest.approx(best.value, rel=1e-8)
+    for wrong, message in ((plan + 0.1, "plan must be within the budget"), (-plan, "plan must not be negative")):
+        with pytest.raises(ValueError, match=message):
+            st.lower_bound(problem, 3, wrong)
+    forbidden = st.Problem.from_matrices(np.where(plan > 0.0, np.inf, C), a, b, unbalanced=5.0)
+    with pytest.raises(ValueError, match="forbidden"):
+        st.lower_bound(forbidden, 3, plan)

@@ -194,3 +194,13 @@ def test_a_pickled_answer_still_proves():
 def test_bad_input(arguments, options, error, message):
     with pytest.raises(error, match=message):
         st.solve_fewest(*arguments, **options)
+
+
+def test_the_proven_minimum_is_sharp_where_bounds_know_the_budget():
+    """Without a kernel and ``reg``: by the best plan of every smaller budget."""
+    rng = np.random.default_rng(4)
+    a, b = rng.lognormal(size=5), rng.lognormal(size=5)
+    problem = st.Problem.from_matrices(rng.random((5, 5)), a, b, unbalanced=5.0)
+    found = st.solve_fewest(problem, within=0.2)
+    assert found.at_least == found.budget
+    assert st.solve(problem, budget=found.budget - 1, gap_tol=1e-9).lower_bound > found.target

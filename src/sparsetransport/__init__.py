@@ -1,7 +1,7 @@
 """Transport plans with a budget: at most K links, soft marginals, and a proof of how good the plan is."""
 
 from ._checks import ConvergenceWarning, SparseTransportWarning
-from .api import solve, solve_problem, solve_sample, solve_support
+from .api import lower_bound, solve, solve_problem, solve_sample, solve_support
 from .batch import ProblemError, solve_batch, solve_stream
 from .budgets import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
 from .certify.bounds import guarantee
@@ -12,7 +12,7 @@ from .geometry.kernels import IMQ, RBF, Delta, IMQv2, Laplace
 from .inner.solvers import APGD, ActiveSet, UnboundedError
 from .plan import Outcome, Step
 from .problem import Problem, Quadratic
-from .result import Certificate, Path, Result, Status
+from .result import BoundRecord, Certificate, Path, Result, Status
 from .select.generic_greedy import Rule, View, maximise
 from .select.greedy import Greedy
 from .select.omp import OMP
@@ -50,6 +50,7 @@ __all__ = [
     "RBF",
     "THOROUGH",
     "ActiveSet",
+    "BoundRecord",
     "Certificate",
     "ConvergenceWarning",
     "Delta",
@@ -84,6 +85,7 @@ __all__ = [
     "View",
     "cost_matrix",
     "guarantee",
+    "lower_bound",
     "maximise",
     "solve",
     "solve_batch",

@@ -12,14 +12,16 @@ from ._checks import ArrayLike, Seed
 from .budgets import Uniform
 from .build_result import build_result, on_support
 from .certify.strongest import has_long_bounds
-from .effort import Effort
+from .effort import Effort, as_effort
 from .engine.room import Constraint
 from .engine.shell import jumped
+from .inner.solvers import ActiveSet
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
-from .plan import Callback, Outcome, Record
+from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
     KernelsLike,
     Problem,
+    SenseLike,
     WeightsLike,
     as_problem,
     refuse,
@@ -27,12 +29,11 @@ from .problem import (
     second_by_name,
     warn_of_rounding,
 )
-from .result import LONG, Result, Status
+from .result import LONG, PROVEN, Certificate, Result, Status
 from .select.generic_greedy import Rule
 from .strategy import GapTest, Links, Search, find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
-_PROVEN = 1e-9  # of a relative gap: no plan is better by more than rounding
 
 
 def solve(
@@ -44,6 +45,7 @@ def solve(
     budget: Budget = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
@@ -82,9 +84,13 @@ def solve(
         such as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
     unbalanced : float, "auto", a multiple of it such as "100*auto", or a pair of them
         λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a
-        hundred times as bad as transporting everything at the mean cost.
+        hundred times as bad as transporting everything at the mean cost. ``inf`` makes the marginals of a side hard
+        (`Delta` kernels only): they are kept exactly, or the status says that no plan was found that does.
     reg : float
         λ₂, the weight of the quadratic term. A positive one makes certificates tight.
+    sense : {"=", "<=", ">="} or a pair of them
+        What the sums of a side should be: its masses (the default), at most its masses, or at least its masses. Only
+        what is on the wrong side is penalised.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
         How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
         pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
@@ -150,7 +156,7 @@ def solve(
         **unknown,
     )
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     return solve_checked(problem, options, _checks.same_kind(C, a, b))
 
 
@@ -164,6 +170,7 @@ def solve_sample(
     budget: Budget = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     metric: str = "sqeuclidean",
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
@@ -201,7 +208,7 @@ def solve_sample(
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
         for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
-    unbalanced, reg
+    unbalanced, reg, sense
         As in `solve`.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
@@ -240,7 +247,7 @@ def solve_sample(
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
-        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
         return solve_checked(problem, options, _checks.as_numpy)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
@@ -254,6 +261,7 @@ def solve_sample(
         kernels=kernels,
         unbalanced=unbalanced,
         reg=reg,
+        sense=sense,
         lazy=lazy,
     )
     return solve_checked(problem, options, _checks.same_kind(X, Y, a, b))
@@ -275,6 +283,7 @@ def solve_support(
     kernels: KernelsLike = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
 ) -> Result:
     """Solve for the masses on links that are given.
 
@@ -282,7 +291,7 @@ def solve_support(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg
+    C, a, b, kernels, unbalanced, reg, sense
         As in `solve`.
     links : list of pairs, or a Result
         The rows and columns of the links; those that do not help get no mass.
@@ -299,12 +308,68 @@ def solve_support(
     """
     a, links = second_by_name(C, "links", a, links)
     _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)
     support = np.array(pairs, np.int64).reshape(-1, 2)
     limits = Uniform(max(len(support), 1)).limits(problem.shape)
     return on_support(problem, support[:, 0], support[:, 1], limits, _checks.same_kind(C, a, b))
+
+
+def lower_bound(
+    problem: Problem,
+    budget: Budget = None,
+    plan: StartLike = None,
+    *,
+    effort: str | Effort | None = None,
+    gap_tol: float = 0.0,
+    time_limit: float | None = None,
+) -> Certificate:
+    """Prove how good a plan is that any program made, or how good plans can be.
+
+    Parameters
+    ----------
+    problem : Problem
+    budget : int, Matroid or None
+        As in `solve`.
+    plan : array of shape (m, n), SciPy's sparse array, Result or list of pairs, optional
+        A plan within the budget, with its masses as they are; pairs get the best masses. By default a plan is found.
+    effort, gap_tol, time_limit
+        As in `Result.certify`, where "thorough" is the default.
+
+    Returns
+    -------
+    Certificate
+        Its ``value`` is the objective of the plan, ``log`` has the bounds that were computed, and ``better`` is a
+        better plan if one was found on the way.
+
+    Examples
+    --------
+    >>> import numpy as np, sparsetransport as st
+    >>> problem = st.Problem.from_matrices(np.arange(9.0).reshape(3, 3) % 4, unbalanced=10.0)
+    >>> proof = st.lower_bound(problem, 3, np.eye(3) / 3)
+    >>> proof.lower_bound <= proof.better.value < proof.value
+    True
+    """
+    require_problem(problem)
+    options, given = Options.checked(budget=budget, time_limit=time_limit), as_start(plan, "plan")
+    how = as_effort("effort", "thorough" if effort is None else effort)
+    given.require(problem.shape, problem.labels, "plan")
+    if plan is None:
+        return solve_checked(problem, options, _checks.as_numpy).certify(
+            effort=how, gap_tol=gap_tol, time_limit=time_limit
+        )
+    rows, cols = as_arrays(given.pairs)
+    mass = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows))).mass if given.mass is None else given.mass
+    constraint = Constraint(options.matroid, problem.shape)
+    search = Search(problem, constraint, how, given=Links([]))
+    outcome = Outcome(rows, cols, mass, Status.BASELINE, (), Record(), True)
+    if not search.is_within(outcome):
+        raise ValueError(f"plan must be within the budget, {options.matroid}, got one with {len(rows)} entries")
+    if not np.isfinite(problem.cost.entries(rows, cols)).all():
+        raise ValueError("plan must have no mass on forbidden pairs, whose cost is inf")
+    result = build_result(outcome, search.certifier, _checks.as_numpy)
+    return result.certify(effort=how, gap_tol=gap_tol, time_limit=time_limit)
 
 
 def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
@@ -313,6 +378,11 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
     start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)
     warn_of_rounding(problem)
+    if not (problem.is_plain or options.is_compiled):
+        raise ValueError(
+            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=" or '
+            "unbalanced is inf"
+        )
     began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
     goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)
     share = options.effort.search_share if goes_on else 1.0
@@ -349,7 +419,7 @@ def _with_gap(search: Search, outcome: Outcome, test: GapTest, deadline: float, 
     result, is_late = build_result(outcome, search.certifier, give), outcome.status is Status.TIME_LIMIT
     proofs = {level: replace(proof, value=result.value) for level, proof in test.proofs.items()}
     result._proofs.update(proofs)
-    if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED):
+    if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED, Status.INFEASIBLE):
         return result
     if result.relative_gap > max(test.gap_tol, _ROUNDING) and proofs:
         known, plan = max(proofs.values(), key=lambda proof: proof.lower_bound), (outcome.rows, outcome.cols)
@@ -369,7 +439,7 @@ def _status_of(result: Result, gap_tol: float, is_late: bool) -> Status:
     gap = result.relative_gap
     if result.status in (Status.OPTIMAL, Status.EMPTY) and gap <= max(gap_tol, _ROUNDING):
         return result.status
-    if gap <= _PROVEN:
+    if gap <= PROVEN:
         return Status.OPTIMAL_PROVEN
     if gap <= gap_tol:
         return Status.GAP_REACHED

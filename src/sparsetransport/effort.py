@@ -153,6 +153,27 @@ class Random:
     operations: float = 1e8  # after which no new start is made
 
 
+# --- bounds ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ByParts:
+    """The bound by the cheapest partition of few points into parts: see `certify.components`."""
+
+    points: int = 20  # of both sides, at the most
+    columns: int = 60  # parts that enter the linear programme at a time
+    rounds: int = 400  # of the linear programme
+    programme: int = 100_000  # parts that the integer programme at the end may have
+
+
+@dataclass(frozen=True)
+class Branching:
+    """Branch and bound over the links of small problems: see `certify.branching`."""
+
+    pairs: int = 400  # of the problem, at the most
+    nodes: int = 500  # at the most, unless there is a time limit
+
+
 PROOFS = "cheap", "tight", "all"  # bounds, by what they cost
 
 # --- all of it -------------------------------------------------------------------------------------------------------
@@ -219,6 +240,9 @@ class Effort:
     swap_pairs: int = 2500  # and the problem so few pairs that all compete
     shared_work: float = 1e9  # operations on factors, at the most, for swaps and elimination of shared links
 
+    # hard marginals
+    hard_weights: tuple[float, ...] = (1e4, 1e6, 1e8)  # of their errors, a round each: mean costs over mean masses
+
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
     given_up: int = 16  # one in so many of the links that a matroid of the user's own refuses is given up at a time
@@ -228,6 +252,11 @@ class Effort:
     batch_pairs: int = 250_000  # of a problem that is solved together with others, at the most
 
     # proofs
+    parts: ByParts = ByParts()  # the bound by parts
+    branching: Branching = Branching()  # branch and bound
+    diagonal_points: int = 400  # of a side, at the most, for a search for what points of its kernel count by themselves
+    degree_links: int = 4  # of a point that the bound by degrees tells apart
+    degree_pairs: int = 1_000_000  # of the problem, at the most, for the bound by degrees
     proofs: str = "cheap"  # bounds that `Result.certify` computes with this effort: one of `PROOFS`
     search_share: float = 0.3  # of a time limit that the search may take if stronger bounds are to follow
     bound_share: float = 0.5  # of the time left that a bound may take if there is another one to follow

@@ -16,7 +16,7 @@ from .certify.certifier import Certifier
 from .effort import BARE
 from .inner.solvers import EXACT
 from .options import Budget, Options, SolveOptions
-from .problem import KernelsLike, Problem, WeightsLike, as_problem, second_by_name
+from .problem import KernelsLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
 from .result import Result, Status
 
 _KINDS = Uniform, PerRow, PerColumn  # budgets that allow any plan if the number is large enough
@@ -51,6 +51,7 @@ class Fewest:
     tried: dict[int, Result]
     stopped: bool
     _solved: Callable[[int], Result]  # by growing alone
+    _time_limit: float | None = None  # of a proof
 
     def __repr__(self) -> str:
         result, optimum = self.result, self.optimum
@@ -75,7 +76,13 @@ class Fewest:
     def _is_too_small(self, budget: int) -> bool:
         """True if a lower bound proves that no plan within this budget reaches the target."""
         result = self.tried.get(budget) or self._solved(budget)
-        return result.lower_bound > self.target or result.certify().lower_bound > self.target
+        if result.lower_bound > self.target or result.certify().lower_bound > self.target:
+            return True
+        if result.value <= self.target:
+            return False
+        enough = (result.value - self.target) / (abs(result.value) or 1.0)  # of a gap: the bound is above the target
+        proof = result.certify(effort="thorough", gap_tol=enough * (1.0 - 1e-12), time_limit=self._time_limit)
+        return proof.lower_bound > self.target
 
 
 def solve_fewest(
@@ -88,6 +95,7 @@ def solve_fewest(
     budget: Callable[[int], Budget] = Uniform,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     **options: Unpack[SolveOptions],
 ) -> Fewest:
     """Find the fewest links whose objective is within a given share of the unbudgeted optimum.
@@ -99,7 +107,7 @@ def solve_fewest(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg
+    C, a, b, kernels, unbalanced, reg, sense
         As in `solve`.
     within : float
         How far the objective may be above the unbudgeted optimum, as a share of it: 0.05 for five per cent.
@@ -107,7 +115,7 @@ def solve_fewest(
         What is limited: the links of the whole plan, of every row or of every column; or a function from a number to a
         budget, such as ``lambda k: st.Laminar(st.PerColumn(2), st.Uniform(k))``.
     **options
-        ``gap_tol`` and all other options of `solve`.
+        ``gap_tol`` and all other options of `solve`; ``time_limit`` is that of every solve, and of every proof.
 
     Returns
     -------
@@ -131,15 +139,18 @@ def solve_fewest(
     if not callable(budget):
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     unlimited = Certifier(problem, no_limits(problem.shape), EXACT)
     optimum = build_result(unlimited.full, unlimited, _checks.as_numpy)
-    target = optimum.value + max(within * abs(optimum.value), _NOTHING * abs(problem.constant))
+    target = optimum.value + max(
+        within * abs(optimum.value), _NOTHING * abs(problem.constant) if problem.constant < np.inf else 0.0
+    )
     solved = partial(_solved, problem, budget, checked)
     bare = partial(_solved, problem, budget, checked._replace(effort=BARE, gap_tol=None, callback=None))
     if problem.constant <= target:
         nothing = replace(solve_support(problem, links=[]), status=Status.BUDGET_USED)
         return Fewest(nothing, optimum, target, 0, {}, False, bare)
+    limit = checked.time_limit
     most = problem.shape[0] * problem.shape[1]
     tried = {_needed(optimum, budget): optimum} if budget in _KINDS else {}
     missed, reached, stopped = 0, max(tried, default=most + 1), False
@@ -162,7 +173,7 @@ def solve_fewest(
                 f"no plan was found within {within:g} of the unbudgeted optimum, {optimum.value:.6g}: the best one "
                 f"that the budget allows has {len(best.mass)} links and an objective of {best.value:.6g}"
             )
-    return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), stopped, bare)
+    return Fewest(tried[reached], optimum, target, reached, dict(sorted(tried.items())), stopped, bare, limit)
 
 
 def _needed(plan: Result, budget: Callable[[int], Budget]) -> int:

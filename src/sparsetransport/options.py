@@ -40,6 +40,7 @@ _ELSEWHERE = {
 }
 _NOT_HERE = {
     "unbalanced_type": "marginal errors are squared, in the norm of kernels=",
+    "sense": 'marginals have the sense "=" here',
     "reg_type": "the quadratic term is the only one",
 }
 StartLike = Result | ArrayLike | None
@@ -85,14 +86,14 @@ class Start(NamedTuple):
     shape: tuple[int, int] | None = None
     labels: tuple[Labels, Labels] = (None, None)
 
-    def require(self, shape: tuple[int, int], labels: tuple[Labels, Labels]) -> None:
+    def require(self, shape: tuple[int, int], labels: tuple[Labels, Labels], name: str = "start") -> None:
         """Raise an error unless this is a start for a plan of this shape, with its labels in this order."""
         if self.shape not in (None, shape):
-            raise ValueError(f"start must be a plan of shape {shape}, got shape {self.shape}")
+            raise ValueError(f"{name} must be a plan of shape {shape}, got shape {self.shape}")
         for held, wanted, of in zip(self.labels, labels, ("rows", "columns"), strict=True):
-            if _tables.order("start", held, wanted, of) is not None:
-                raise ValueError(f"start must have its labels in the order of the {of} of the costs: reorder it")
-        _checks.inside("start", self.pairs, shape)
+            if _tables.order(name, held, wanted, of) is not None:
+                raise ValueError(f"{name} must have its labels in the order of the {of} of the costs: reorder it")
+        _checks.inside(name, self.pairs, shape)
 
 
 class Options(NamedTuple):
@@ -179,23 +180,23 @@ def chosen_effort(effort: Any, polish: Any, gap_tol: Any, *, improves: bool) -> 
     return QUICK if polish == "quick" else DEFAULT if gap_tol is None else THOROUGH
 
 
-def as_start(start: Any) -> Start:
+def as_start(start: Any, name: str = "start") -> Start:
     """A start as the user gave it."""
     if start is None:
         return Start([])
     if isinstance(start, Result):
-        return Start(as_pairs("start", start, _STARTS), start._parts.mass, start._parts.shape)
+        return Start(as_pairs(name, start, _STARTS), start._parts.mass, start._parts.shape)
     start = getattr(start, "links", start)  # of a shared result or a design
     labels = _tables.labels(start, "index"), _tables.labels(start, "columns")
     start = start.toarray() if hasattr(start, "toarray") else start  # SciPy's sparse plans
-    _checks.require_entries("start", start)
+    _checks.require_entries(name, start)
     array = _checks.to_numpy(start)
     if array.dtype.kind != "f" or array.ndim != 2 or not array.size:
-        return Start(as_pairs("start", array, _STARTS))
-    plan = _checks.real_array("start", array, ndim=2)
+        return Start(as_pairs(name, array, _STARTS))
+    plan = _checks.real_array(name, array, ndim=2)
     if plan.min() < 0.0:
         place = tuple(int(k) for k in np.argwhere(plan < 0.0)[0])
-        raise ValueError(f"start must not be negative, got {plan[place]} at {place}")
+        raise ValueError(f"{name} must not be negative, got {plan[place]} at {place}")
     m, n = plan.shape
     rows, cols = np.nonzero(plan > 0.0)
     return Start(pairs_of(rows, cols), plan[rows, cols], (m, n), labels)

@@ -26,7 +26,10 @@ else:  # Python's own knows defaults from 3.13 on
     Plan = TypeVar("Plan")
 
 CHEAP, TIGHT, LONG = range(3)  # bounds, by what they cost
+PROVEN = 1e-9  # of a relative gap: no plan is better by more than rounding
 _NOTHING = 1e-12
+_ROUNDING = 1e-9  # of the largest mass of a side: an error that is none
+_NAMED = 5  # points that are named one by one
 _MANY = 10.0  # a share that is told as a multiple, not in per cent
 
 
@@ -38,11 +41,13 @@ class Status(Enum):
     BUDGET_USED = "the budget is used up"
     LOCAL = "no pair that the budget still allows lowers the objective"
     TOLERANCE = "no pair that the budget allows has a gradient beyond tol; a smaller tol may lower the objective"
+    ROUNDING = "no pair lowers the objective beyond rounding, in which much is lost: unbalanced is too large or unequal"
     GAP_REACHED = "the certified gap is within the tolerance asked for"
     GAP_OPEN = "no improvement was found, and the certified gap is above the tolerance asked for"
     GIVEN = "the links were given, and their masses are optimal"
     BASELINE = "a baseline method made this plan, for its own objective"
     OPTIMAL_PROVEN = "no plan within the budget is better: proven"
+    INFEASIBLE = "no plan that keeps the hard marginals was found within the budget: this one misses them least"
     STOPPED = "the callback asked to stop"
     TIME_LIMIT = "the time limit was reached"
     ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
@@ -50,12 +55,12 @@ class Status(Enum):
     def __str__(self) -> str:
         return self.value
 
-    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool) -> "Status":
-        """The status itself, or the one that says why the plan is empty, or no better than ``tol``."""
+    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool, is_lost: bool = False) -> "Status":
+        """The status itself, or the one that says why the plan is empty, or no better than ``tol`` or rounding."""
         if not has_pairs:
             return Status.ALL_FORBIDDEN
-        if self in (Status.OPTIMAL, Status.LOCAL) and not is_exact:
-            return Status.TOLERANCE
+        if self in (Status.OPTIMAL, Status.LOCAL) and (is_lost or not is_exact):
+            return Status.ROUNDING if is_lost else Status.TOLERANCE
         wanted = all(side.any() for side in parts.wanted)
         return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self
 
@@ -71,7 +76,7 @@ class Gap(ABC):
     def gap(self) -> float:
         """The objective minus its lower bound: no plan within the budget is better by more than this."""
         value, lower_bound, _ = self._bounds()
-        return value - lower_bound
+        return value - lower_bound if value < np.inf else np.inf
 
     @property
     def relative_gap(self) -> float:
@@ -81,6 +86,8 @@ class Gap(ABC):
         threshold instead.
         """
         value, lower_bound, empty = self._bounds()
+        if value == np.inf:
+            return np.inf
         whole = max(abs(value), _NOTHING * abs(empty))
         return (value - lower_bound) / whole if whole else value - lower_bound
 
@@ -185,6 +192,8 @@ class Parts(NamedTuple):
     potentials: tuple[Floats, Floats]
     points: tuple[Floats, Floats] | None
     constant: float  # the objective of the empty plan
+    sense: tuple[str, str] = ("=", "=")
+    weights: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -326,14 +335,50 @@ class Result(Gap):
 
         The error of a side is the sum of what its points lack, or the sum of what they have too much, whichever is
         larger. The two sums are equal if the plan moves the whole mass of the side. Every point counts for itself,
-        whatever the kernel.
+        whatever the kernel. Only what the sense of the side penalises counts.
         """
         first, second = (
-            max(float((reached - wanted).clip(0.0).sum()), float((wanted - reached).clip(0.0).sum()))
+            max(
+                float((reached - wanted).clip(0.0).sum()) * (sense != ">="),
+                float((wanted - reached).clip(0.0).sum()) * (sense != "<="),
+            )
             / (float(wanted.sum()) or 1.0)
-            for reached, wanted in zip(self._parts.marginals, self._parts.wanted, strict=True)
+            for reached, wanted, sense in zip(self._parts.marginals, self._parts.wanted, self._parts.sense, strict=True)
         )
         return first, second
+
+    @property
+    def unserved(self) -> tuple[Any, Any]:
+        """What rows and columns lack of the masses that they should have; zero for the sense ``"<="``.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsetransport as st
+        >>> C = [[1.0, 2.0, 5.0], [3.0, 1.0, 1.0]]
+        >>> res = st.solve(C, [4.0, 6.0], [3.0, 2.0, 2.0], budget=3, unbalanced=np.inf, sense=("<=", "="))
+        >>> [each.round(6).tolist() for each in (*res.unserved, *res.excess, *res.idle)]
+        [[0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0], [0.0, 0.0, 0.0]]
+        """
+        return self._deviations(-1.0, ("=", ">="))
+
+    @property
+    def excess(self) -> tuple[Any, Any]:
+        """What rows and columns have above the masses that they may have; zero for the sense ``">="``."""
+        return self._deviations(1.0, ("=", "<="))
+
+    @property
+    def idle(self) -> tuple[Any, Any]:
+        """What rows and columns of the sense ``"<="`` do not use of their masses; zero for other senses."""
+        return self._deviations(-1.0, ("<=",))
+
+    def _deviations(self, sign: float, senses: tuple[str, ...]) -> tuple[Any, Any]:
+        """The errors of one sign on sides with these senses; zero where they are rounding."""
+        found = []
+        for reached, wanted, sense in zip(self._parts.marginals, self._parts.wanted, self._parts.sense, strict=True):
+            error = (sign * (reached - wanted)).clip(0.0) * (sense in senses)
+            error[error <= _ROUNDING * wanted.max(initial=0.0)] = 0.0
+            found.append(self._give(error))
+        return found[0], found[1]
 
     @property
     def potentials(self) -> tuple[Any, Any]:
@@ -419,18 +464,63 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
         int(((each > 0.0) & (sums == 0.0)).sum()) for each, sums in zip(parts.wanted, parts.marginals, strict=True)
     ]
     lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
-    if bound:
+    if bound and result.value < math.inf:
         lines["lower bound"] = f"{result.lower_bound:.6g}"
         lines["gap"] = f"{_figure(max(result.gap, 0.0))} ({_share(result.relative_gap)} the objective)"
     return lines | {
         "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
         "cost of transport": f"{result.value_linear:.6g}",
-        "weight of marginals": " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"])),
+        "weight of marginals": " and ".join(map(_weight, dict.fromkeys(result.log["unbalanced"]))),
         "marginal error, rows": _error(missed[0], parts.wanted[0]),
         "marginal error, columns": _error(missed[1], parts.wanted[1]),
         "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
+        **_sided_lines(result),
         "status": str(result.status),
     }
+
+
+def _weight(weight: float) -> str:
+    return "hard" if weight == math.inf else f"{weight:.6g}"
+
+
+def _sided_lines(result: Result) -> dict[str, str]:
+    """What is unserved, above capacity and idle, where a side has a sense of its own or is hard."""
+    parts = result._parts
+    if parts.sense == ("=", "=") and math.inf not in parts.weights:
+        return {}
+    lines = {}
+    for name, sides, counts in (
+        ("unserved", result.unserved, ("=", ">=")),
+        ("above capacity", result.excess, ("=", "<=")),
+        ("idle", result.idle, ("<=",)),
+    ):
+        told = [
+            _points(_checks.to_numpy(error), wanted, of)
+            for error, wanted, of, sense in zip(sides, parts.wanted, ("rows", "columns"), parts.sense, strict=True)
+            if sense in counts
+        ]
+        if told:
+            some = [text for text in told if text]
+            lines[name] = "; ".join(some) or "nothing"
+    if result.status is Status.INFEASIBLE:
+        least = result._backing.least_links()
+        lines["links needed"] = (
+            "no number of links is enough" if least == math.inf else f"at least {least:.0f}, whichever they are"
+        )
+    return lines
+
+
+def _points(error: Floats, wanted: Floats, of: str) -> str:
+    """How much it is, at how many points, and which; nothing if there is nothing."""
+    places = np.flatnonzero(error)
+    if not places.size:
+        return ""
+    order = places[np.argsort(-error[places], kind="stable")][:_NAMED]
+    named = ", ".join(str(k) for k in sorted(order.tolist()))
+    more = f" and {places.size - _NAMED} more" if places.size > _NAMED else ""
+    total = float(wanted.sum())
+    whole = f" of {total:.6g}" if total else ""
+    return f"{float(error.sum()):.6g}{whole}, at {places.size} of {len(error)} {of} ({named}{more})"
 
 
 def _moved(moved: float, to_send: float, to_receive: float) -> str:

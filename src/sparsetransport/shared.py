@@ -12,6 +12,7 @@ from ._checks import ArrayLike, Floats, Ints
 from ._tables import Labels
 from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, pairs_of
 from .build_result import build_result
+from .certify import one_to_one
 from .certify.certifier import Certifier
 from .effort import DEFAULT, Effort
 from .engine.room import Constraint
@@ -19,7 +20,7 @@ from .engine.shared_solver import SharedOutcome, SharedSolver
 from .inner.solvers import EXACT
 from .options import Budget, Polish, StartLike, as_pairs, as_start, chosen_effort
 from .plan import Callback, Outcome, Record, as_arrays
-from .problem import KernelsLike, Problem, WeightsLike, as_problem, warn_of_rounding
+from .problem import KernelsLike, Problem, WeightsLike, as_problem, require_plain, warn_of_rounding
 from .result import Gap, Path, Result, Status
 from .strategy import SharedSearch, find_shared
 
@@ -118,16 +119,25 @@ class SharedResult(Gap):
     @property
     def lower_bound(self) -> float:
         """No links within the budget have a lower value; the weighted sum of the scenarios' best bounds so far."""
-        return float(self.weights @ np.array([plan.lower_bound for plan in self.plans]))
+        return max(self._joint_bound, float(self.weights @ np.array([plan.lower_bound for plan in self.plans])))
 
     def certify(self) -> SharedCertificate:
         """The tight bound of every scenario; from then on ``lower_bound`` and ``gap`` use them too.
 
         Each scenario is compared with the best plan that it could have with the whole budget to itself, so the gap
-        includes the cost of sharing: it need not be zero for the best links.
+        includes the cost of sharing: it need not be zero for the best links. With `Delta` kernels and one link a row
+        and column the bound is the best sum for links that all scenarios share: a matching.
         """
         bounds = np.array([plan.certify().lower_bound for plan in self.plans])
-        return SharedCertificate(self.value, float(self.weights @ bounds), self._constant)
+        return SharedCertificate(self.value, max(self._joint_bound, float(self.weights @ bounds)), self._constant)
+
+    @cached_property
+    def _joint_bound(self) -> float:
+        """A bound for all scenarios at once; minus infinity where there is none."""
+        problems, limits = [each.problem for each in self._certifiers], self._certifiers[0].limits
+        if not one_to_one.applies(problems, limits):
+            return -np.inf
+        return one_to_one.optimum(problems, self.weights, limits)[0]
 
     @property
     def _constant(self) -> float:
@@ -223,7 +233,7 @@ def solve_shared(
     exact = EXACT if tol is None else _checks.tolerance("tol", tol)
     how = chosen_effort(effort, polish, None, improves=True)
     _checks.function("callback", callback)
-    warn_of_rounding(max(scenarios, key=lambda one: one.scale / (one.cost.common or np.inf)))
+    warn_of_rounding(max(scenarios, key=lambda one: (one.side_is_lost, one.scale / (one.cost.common or np.inf))))
     outcome = find_shared(
         SharedSearch(scenarios, shares, Constraint(matroid, shape), how, there, begun.pairs, exact, threads, callback)
     )
@@ -235,6 +245,8 @@ def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floa
     problems = [certifier.problem for certifier in certifiers]
     if not any(problem.cost.has_pairs for problem in problems):
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
+    elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and any(problem.is_lost for problem in problems):
+        outcome = outcome._replace(status=Status.ROUNDING)
     elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and certifiers[0].tol > EXACT:
         outcome = outcome._replace(status=Status.TOLERANCE)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
@@ -281,6 +293,7 @@ def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
                     raise ValueError(f"a Problem must have its labels in the order of the {of} of the others")
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
+        require_plain(one, f"problems[{k}]: solve_shared")
         labels = _tables.first(labels[0], one.labels[0]), _tables.first(labels[1], one.labels[1])
         scenarios.append(one)
     for k, one in enumerate(scenarios):

@@ -13,26 +13,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import effort
+from . import effort, hard
 from ._checks import Floats, Ints, to_numpy
-from .budgets import Pair, pairs_of
-from .certify import bounds
+from .budgets import Pair, free, pairs_of
+from .certify import bounds, one_to_one
 from .certify.certifier import Certifier
 from .effort import DEFAULT, QUICK, Effort
-from .engine import matching
+from .engine import matching, slack
 from .engine.omp_solver import OMPSolver
 from .engine.room import Constraint, fits
 from .engine.shared_solver import SharedOutcome, SharedSolver
 from .engine.shell import better, jumped
 from .forest.local_search import TreeSolver
 from .inner.solvers import EXACT
-from .optimum import is_listed, is_worth_a_jump, keep_optimum, links_before_jump, optimum_from
-from .plan import Callback, Outcome, Step, as_arrays
+from .optimum import (
+    is_listed,
+    is_worth_a_jump,
+    keep_optimum,
+    links_before_jump,
+    optimum_from,
+    prices,
+    unbudgeted_optimum,
+)
+from .plan import Callback, Outcome, Record, Step, as_arrays, nothing
 from .problem import Problem, mean_problem
-from .result import CHEAP, TIGHT, Certificate, Status
+from .result import CHEAP, PROVEN, TIGHT, Certificate, Status
 from .select.generic_greedy import Rule, maximise
 
 _ENDED = Status.STOPPED, Status.OPTIMAL, Status.OPTIMAL_PROVEN
+_SEARCH = effort.TreeSearch()
 
 
 class Links(NamedTuple):
@@ -84,7 +93,7 @@ class Search:
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
         self.deadline = deadline  # of `time.monotonic`, after which the best plan so far must do
-        self.on_trees = problem.has_trees and not how.is_quick
+        self.on_trees = problem.has_trees and (problem.is_sided or not how.is_quick)
         self.operations = 0.0  # that the last plan took
         self.is_cut, self.seeks_optimum = False, True  # growing ended early; the unbudgeted optimum is a start on trees
         self.certifier = Certifier(problem, constraint.limits, tol, how, is_whole=constraint.oracle is None)
@@ -161,10 +170,92 @@ class Search:
 
 def find(search: Search) -> Outcome:
     """The best plan that the starts and improvers of the effort lead to."""
+    if search.problem.is_hard:
+        return _find_hard(search)
+    if search.problem.is_sided and not search.on_trees:
+        return _find_with_slack(search)
     plan = _find_on_trees(search) if search.on_trees else _find(search)
     if plan.status is Status.OPTIMAL and search.tol <= EXACT:
         keep_optimum(search.problem, plan)
     return plan
+
+
+def _find_with_slack(search: Search) -> Outcome:
+    """The best plan with one-sided marginals and kernels or ``reg``, by entries for slack."""
+    problem, how = search.problem, search.effort
+    if search.callback is not None:
+        raise ValueError('callback must not be given where sense is not "=", unless kernels are Delta() and reg is 0')
+    pairs, slacks = slack.first_slack(problem)
+    given, mass = search.given, None
+    if not given.pairs or given.mass is not None:
+        mass = np.append(slacks, np.zeros(0) if given.mass is None else given.mass)
+    wide = Search(
+        slack.Slacked.of(problem),
+        slack.room_for_slack(problem, search.constraint),
+        replace(how, starts=(effort.Grown(), effort.Optimum(eliminate=True)) if how.improves else (effort.Grown(),)),
+        given=Links([*pairs, *given.pairs], mass),
+        tol=search.tol,
+    )
+    plan = slack.without_slack(_find(wide), problem.shape)
+    if plan.status is Status.LOCAL and not _has_room(search, plan):
+        return plan._replace(status=Status.BUDGET_USED)
+    return plan
+
+
+def _has_room(search: Search, plan: Outcome) -> bool:
+    """True if the budget would let another pair in that is not forbidden, as far as it counts entries."""
+    held, n = pairs_of(plan.rows, plan.cols), search.problem.shape[1]
+    for first, block in search.problem.cost.blocks():
+        rows, cols = np.nonzero(np.isfinite(block))
+        rows += first
+        others = ~np.isin(rows * n + cols, plan.rows * n + plan.cols)
+        if free(search.constraint.limits, held, rows[others], cols[others]).any():
+            return True
+    return False
+
+
+def _find_hard(search: Search) -> Outcome:
+    """The best plan that keeps the hard marginals, by soft problems with prices; or the one that misses least."""
+    problem, how = search.problem, search.effort
+    optimum = unbudgeted_optimum(problem, how)
+    is_within = search.is_within(optimum)
+    if is_within and optimum.status is Status.OPTIMAL:
+        optimum.record.jump(Outcome(*nothing(), Status.LOCAL, (), Record(), True), optimum, problem.value(*optimum[:3]))
+        return optimum
+    best, given, record = optimum if is_within else None, search.given, Record()
+    costs = prices(problem, how) if optimum.status is Status.OPTIMAL else hard.free(problem)
+    for k, weight in enumerate(how.hard_weights):
+        soft = hard.relaxed(problem, weight, costs)
+        effort_here = (
+            how if k == 0 else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),))
+        )
+        callback = search.callback if k == 0 else None
+        plan = find(Search(soft, search.constraint, effort_here, given=given, tol=search.tol, callback=callback))
+        record = plan.record if k == 0 else record
+        kept = unbudgeted_optimum(there := problem.only(plan.rows, plan.cols), how)
+        status = plan.status if kept.status is Status.OPTIMAL else Status.INFEASIBLE
+        if status is Status.OPTIMAL:
+            status = Status.LOCAL
+        kept = kept._replace(status=status, start=plan.start, record=record)
+        if best is None or _misses_less(problem, kept, best):
+            if best is not None:
+                record.jump(best, kept, problem.value(*kept[:3]))
+            best = kept
+        if plan.status is Status.STOPPED:
+            return best._replace(status=Status.STOPPED)
+        given = Links.of(plan)
+        if kept.status is not Status.INFEASIBLE:
+            given, costs = Links.of(kept), prices(there, how)
+    assert best is not None, "an effort must have hard_weights"
+    return best
+
+
+def _misses_less(problem: Problem, first: Outcome, second: Outcome) -> bool:
+    """True if a plan misses less of the hard marginals than another, or costs less where both miss nothing."""
+    missed, other = (sum(float(each @ each) for each in problem.missed(*plan[:3])) for plan in (first, second))
+    if missed or other:
+        return missed < other * (1.0 - 1e-9)
+    return problem.value(*first[:3]) < problem.value(*second[:3])
 
 
 def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:
@@ -196,7 +287,7 @@ def _find(search: Search) -> Outcome:
     for start in search.effort.starts:
         for begun in begin(start, search, best):
             plan = begun if isinstance(begun, Outcome) else _improved(begun, search)
-            best = plan if best is None else better(search.problem, best, plan)
+            best = _better(search, best, plan)
             if plan.status is Status.STOPPED:
                 return best._replace(status=Status.STOPPED)
             if search.is_enough(best):
@@ -205,6 +296,12 @@ def _find(search: Search) -> Outcome:
     for how in _finish_of(search.effort):
         best = _regrow(how, search, best)
     return best
+
+
+def _better(search: Search, best: Outcome | None, plan: Outcome) -> Outcome:
+    """The better plan of the two; if one is proven optimal, so is another one that is as good."""
+    found = plan if best is None else better(search.problem, best, plan)
+    return found._replace(status=plan.status) if plan.status is Status.OPTIMAL_PROVEN else found
 
 
 def _finish_of(how: Effort) -> Iterator[effort.Regrow]:
@@ -229,7 +326,7 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     for _ in range(how.rounds):
         if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > how.operations:
             break
-        kept = _part(best.rows.size, how.share, rng)
+        kept = _part(best.mass, search.problem.cost.entries(best.rows, best.cols), how.share, rng)
         plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
         spent += search.operations
         best = better(search.problem, best, plan)
@@ -238,9 +335,14 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     return best
 
 
-def _part(size: int, share: float, rng: np.random.Generator) -> Ints:
-    """Which of so many links to keep, if a share of them is dropped: one less at least, and one at least."""
-    return rng.permutation(size)[: max(size - max(round(share * size), 1), 1)]
+def _part(mass: Floats, cost: Floats, share: float, rng: np.random.Generator) -> Ints:
+    """Which links to keep, if a share of them is dropped: one less at least, and one at least.
+
+    Draws are made from the links in the order of their masses and costs, so that they are the same for a problem whose
+    points come in another order.
+    """
+    order = np.lexsort((cost, np.round(mass / (mass.max() or 1.0), 9)))
+    return order[rng.permutation(mass.size)[: max(mass.size - max(round(share * mass.size), 1), 1)]]
 
 
 def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> None:
@@ -256,14 +358,14 @@ def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> 
 def _find_on_trees(search: Search) -> Outcome:
     how, best = search.effort, None
     if not any(isinstance(start, effort.Found) for start in how.tree_starts):
-        best = _grown(search)
+        best = _grown_on_trees(search) if search.problem.is_sided else _grown(search)
         if search.is_enough(best):
             return best
     solver: TreeSolver | None = None
     for start in how.tree_starts:
         for begun in begin(start, search, best):
             if isinstance(begun, Outcome):
-                best = begun
+                best = _better(search, best, begun)
             else:
                 assert isinstance(begun, Links)
                 assert best is not None
@@ -276,6 +378,19 @@ def _find_on_trees(search: Search) -> Outcome:
             break
     assert best is not None, "an effort must begin with Grown or Found"
     return best if solver is None else _improve_on_trees(how.tree_finish, solver, search)
+
+
+def _grown_on_trees(search: Search) -> Outcome:
+    """What was given, grown by local search on trees; or the unbudgeted optimum, where that is allowed."""
+    solver = search.trees(Outcome(*nothing(), Status.LOCAL, (), Record(), True), search.given)
+    solver.improve(next((how for how in search.effort.tree_improvers if isinstance(how, effort.TreeSearch)), _SEARCH))
+    grown = solver.outcome()
+    if grown.status in _ENDED:
+        return grown
+    optimum = optimum_from(search.problem, grown)
+    if optimum is not None and search.is_within(optimum):
+        return jumped(search.problem, grown, optimum)
+    return grown
 
 
 def _improve_on_trees(improvers: Sequence[Any], solver: TreeSolver, search: Search) -> Outcome:
@@ -379,6 +494,11 @@ def _(start: effort.Found, search: Search, best: Outcome | None) -> Iterator[Beg
 @begin.register
 def _(start: effort.Matching, search: Search, best: Outcome | None) -> Iterator[Begun]:
     m, n = search.problem.shape
+    limits, is_known = search.constraint.limits, search.constraint.oracle is None and m * n <= start.pairs
+    if is_known and one_to_one.applies([search.problem], limits):
+        _, rows, cols, masses = one_to_one.optimum([search.problem], [1.0], limits)
+        yield Outcome(rows, cols, masses[0], Status.OPTIMAL_PROVEN, (), Record(), True)
+        return
     free = not (search.on_trees and search.given.pairs) and search.constraint.oracle is None
     if free and m * n <= start.pairs and matching.is_one_to_one(search.constraint.limits):
         links = Links(matching.best_alone([search.problem], [1.0]))
@@ -543,7 +663,13 @@ class SharedSearch(NamedTuple):
 
 def find_shared(search: SharedSearch) -> SharedOutcome:
     """The best links that the starts and improvers of the effort lead to."""
-    return _find_shared(search)[0]
+    outcome, objective = _find_shared(search)
+    limits, oracle = search.constraint.limits, search.constraint.oracle
+    if outcome.status is Status.STOPPED or oracle is not None or not one_to_one.applies(search.problems, limits):
+        return outcome
+    bound = one_to_one.optimum(search.problems, search.weights, limits)[0]
+    is_proven = objective - bound <= PROVEN * abs(objective)
+    return outcome._replace(status=Status.OPTIMAL_PROVEN) if is_proven else outcome
 
 
 def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
@@ -562,7 +688,8 @@ def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
             spent += search.operations(rows.size)
             if rows.size < 2 or best[0].status in _ENDED or spent > how.operations:
                 break
-            kept = _part(rows.size, how.share, rng)
+            costs = np.array([problem.cost.entries(rows, cols) for problem in search.problems])
+            kept = _part(search.weights @ best[0].mass, search.weights @ costs, how.share, rng)
             best = _better_shared(search, best, pairs_of(rows[kept], cols[kept]))
     return best
 

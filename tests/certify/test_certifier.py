@@ -55,8 +55,8 @@ def test_a_certificate_carries_the_dual_point_of_its_bound(kernel):
     sides = ((10.0, case.Ga, case.a, found.u), (5.0, case.Gb, case.b, found.v))
     dual = sum(weight * (2.0 * u @ gram @ mass - u @ gram @ u) for weight, gram, mass, u in sides)
     assert found.lower_bound <= plan.value + 1e-9
-    if kernel != "delta":  # there it also knows how many rows and columns are reached
-        assert found.lower_bound == pytest.approx(dual - reached, rel=1e-8)
+    # the bound also knows how many rows and columns are reached
+    assert found.lower_bound >= dual - reached - 1e-8 * abs(dual)
 
 
 def test_without_an_optimum_only_reg_proves_something():
@@ -93,9 +93,14 @@ def test_the_optimum_proves_itself():
 def test_masses_that_differ_take_more_than_one_round(monkeypatch):
     rng = np.random.default_rng(2)
     args = rng.random((40, 30)), rng.dirichlet(np.ones(40)), rng.dirichlet(np.ones(30))
-    gap = st.solve(*args, budget=5, unbalanced=20.0).relative_gap
+
+    def open_share():
+        result = st.solve(*args, budget=5, unbalanced=20.0)
+        return 1.0 - result.certify().log[0].value / result.value
+
+    share = open_share()
     monkeypatch.setattr(certifier, "_ROUNDS", 1)
-    assert gap < 0.05 < 0.1 < st.solve(*args, budget=5, unbalanced=20.0).relative_gap
+    assert share < 0.05 < 0.1 < open_share()
 
 
 @pytest.mark.parametrize("count", [3, 8, 20])

@@ -88,3 +88,16 @@ def test_other_budgets_and_kernels_are_declined():
         assert not one_to_one.applies([plain], limits_of(as_matroid(budget), (4, 4)))
     assert one_to_one.applies([plain], limits_of(ONE, (4, 4)))
     assert not one_to_one.applies([narrow], limits_of(ONE, (4, 4)))
+
+
+def test_shared_links_of_a_matching_are_proven_optimal():
+    rng = np.random.default_rng(3)
+    C, demands = rng.random((9, 8)), rng.random((4, 8))
+    problems = [st.Problem.from_matrices(C, np.ones(9), b, unbalanced=5.0, reg=0.1) for b in demands]
+    shared = st.solve_shared(problems, budget=ONE)
+    assert shared.status is st.Status.OPTIMAL_PROVEN
+    assert shared.relative_gap < 1e-9
+    assert shared.certify().relative_gap < 1e-9
+    fixed = st.solve_shared(problems, budget=ONE, fixed=[(0, 0), (1, 1)])
+    assert fixed.lower_bound <= fixed.value
+    assert fixed.status is not st.Status.OPTIMAL_PROVEN

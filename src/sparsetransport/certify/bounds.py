@@ -15,7 +15,8 @@ there. Where a budget is an intersection, each of its parts alone gives a bound,
 With the kernel ``Delta`` a bound also uses how many rows and columns the budget can reach. The potentials ask for the
 row sums :math:`w = a - u`, and a row without an entry costs :math:`\lambda_a w_i^2` more than ``D`` counts. If at
 most ``r`` rows can be reached, all but the ``r`` largest of these terms are added to ``D``, which stays concave. This
-needs no λ₂: with λ₂ = 0 the sum above becomes the constraint :math:`\alpha \oplus \beta \le C`.
+needs no λ₂: with λ₂ = 0 the sum above becomes the constraint :math:`\alpha \oplus \beta \le C`. With other kernels a
+row without an entry costs :math:`\lambda_a d_i w_i^2` more, for any diagonal with :math:`G_a \succeq \mathrm{diag}(d)`.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from .._checks import Floats, Ints
 from .._numba.compiling import compiled
 from ..budgets import Limits, Matroid, Uniform, as_matroid, limits_of
 from ..geometry.matrices import Gram
-from ..problem import Problem, require_problem
+from ..problem import Problem, require_plain, require_problem
 
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
 _BLOCK = 256
@@ -165,18 +166,25 @@ def _by_label(
 
 
 def reach(problem: Problem, limits: Limits) -> tuple[int, int]:
-    """How many rows and columns a plan within the limits can reach; all on a side whose kernel is not `Delta`."""
+    """How many rows and columns a plan within the limits can reach; all on a side without a `diagonal`."""
     most = limits.most
     return tuple(  # type: ignore[return-value]
-        min(most, gram.size) if gram.is_delta else gram.size for gram in (problem.gram_a, problem.gram_b)
+        size if diagonal(problem, side) is None else min(most, size) for side, size in enumerate(problem.shape)
     )
 
 
-def _unreached(problem: Problem, side: int, u: Floats, count: int) -> tuple[float, Floats]:
+def diagonal(problem: Problem, side: int) -> Floats | None:
+    """Weights d for which ``G - diag(d)`` is positive semidefinite, where they are known: see `certify.diagonal`."""
+    gram = (problem.gram_a, problem.gram_b)[side]
+    return np.ones(gram.size) if gram.is_delta else problem.memo.get(f"diagonal {side}")
+
+
+def unreached(problem: Problem, side: int, u: Floats, count: int) -> tuple[float, Floats]:
     """What the unreachable lines of a side add to the bound, and the gradient of it: see the top of the file."""
-    if not (problem.gram_a, problem.gram_b)[side].is_delta:
+    own = diagonal(problem, side)
+    if own is None:
         return 0.0, np.zeros_like(u)
-    weight, asked = problem.unbalanced[side], (problem.a, problem.b)[side] - u
+    weight, asked = problem.unbalanced[side] * own, (problem.a, problem.b)[side] - u
     price = weight * asked**2
     left_out = asked < 0.0  # no plan has negative sums
     spare = len(u) - int(left_out.sum()) - count
@@ -193,8 +201,8 @@ def dual_value(problem: Problem, conjugate: Conjugate, reached: tuple[int, int],
 
 def _linear(problem: Problem, reached: tuple[int, int], u: Floats, v: Floats, alpha: Floats, beta: Floats) -> float:
     """The bound without the term for what entries may gain."""
-    unreached = _unreached(problem, 0, u, reached[0])[0] + _unreached(problem, 1, v, reached[1])[0]
-    return float(alpha @ (problem.a - 0.5 * u) + beta @ (problem.b - 0.5 * v)) + unreached
+    more = unreached(problem, 0, u, reached[0])[0] + unreached(problem, 1, v, reached[1])[0]
+    return float(alpha @ (problem.a - 0.5 * u) + beta @ (problem.b - 0.5 * v)) + more
 
 
 def bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[float, Floats, Floats]:
@@ -269,10 +277,9 @@ def _ascend(
         value = float(alpha @ problem.a + beta @ problem.b) - 0.5 * float(x @ x) - top / problem.reg
         slopes = [sides[0].pull(problem.a - row_sum / problem.reg), sides[1].pull(problem.b - col_sum / problem.reg)]
         for k, (side, count) in enumerate(zip(sides, reached, strict=True)):
-            if side.vectors is None:
-                more, slope = _unreached(problem, k, (y, z)[k] / side.factor, count)
-                value += more
-                slopes[k] += slope / side.factor
+            more, slope = unreached(problem, k, side.leave((y, z)[k]), count)
+            value += more
+            slopes[k] += side.pull_back(slope)
         return -value, x - np.concatenate(slopes)
 
     begin = np.concatenate([sides[0].enter(u), sides[1].enter(v)])
@@ -363,6 +370,10 @@ class _Side:
         """The gradient with respect to ``y`` from the one with respect to ``α``."""
         return self.enter(residual)
 
+    def pull_back(self, slope: Floats) -> Floats:
+        """The gradient with respect to ``y`` from the one with respect to ``u``."""
+        return np.asarray((slope if self.vectors is None else self.inverse * (self.vectors.T @ slope)) / self.factor)
+
 
 def guarantee(
     problem: Problem, method: str = "omp", *, budget: int | Matroid | None = None, eps: float = 0.01
@@ -398,6 +409,7 @@ def guarantee(
     (0.393, 0.111)
     """
     require_problem(problem)
+    require_plain(problem, "guarantee")
     known = {"omp": 0, "greedy": 0, "stochastic": 1, "residual": 2, "residual-greedy": 2}
     kind = _checks.choice("method", method, known)
     if not 0.0 < _checks.number("eps", eps, positive=True) < 1.0:

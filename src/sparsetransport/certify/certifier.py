@@ -8,15 +8,18 @@ from operator import itemgetter
 
 import numpy as np
 
+from .. import hard
 from .._checks import Floats, Ints, to_numpy
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
-from ..optimum import unbudgeted_optimum
+from ..optimum import potentials, prices, unbudgeted_optimum
 from ..plan import Outcome
 from ..problem import Problem
 from ..result import TIGHT, BoundRecord, Certificate
-from . import bounds
+from . import bounds, sided
+from .diagonal import largest
+from .rounding import below
 from .strongest import BOUNDS, Bound, Plan, Task
 
 _EQUAL, _WEAK = 1e-12, 0.1  # relative gaps: one that counts as zero, and one above which the cheap bound is improved
@@ -50,6 +53,10 @@ class Certifier:
     def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, level: int) -> Certificate:
         """The cheap or the tight bound for a plan with this objective."""
         problem, tight, began = self.problem, level >= TIGHT, time.monotonic()
+        if not problem.is_plain:
+            return self._sided(rows, cols, mass, value, tight)
+        if tight:
+            self._seek_diagonals()
         found = [self._bound_at((np.zeros_like(problem.a), np.zeros_like(problem.b)))]
         if problem.reg > 0.0:
             row_sum, col_sum = problem.marginals(rows, cols, mass)
@@ -66,6 +73,7 @@ class Certifier:
         if tight and problem.reg > 0.0 and value - bound > _EQUAL * abs(value):
             starts = [(u, v) for _, u, v in found]
             bound, u, v = bounds.tight_bound(problem, self.limits, starts, value)
+        bound = self._below(bound, u, v)
         log = (BoundRecord("dual", bound, time.monotonic() - began),)
         dual = Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant, log)
         if is_open and (tight or self._is_light):
@@ -102,6 +110,56 @@ class Certifier:
             best = max(best, proof.bound)
         return replace(known, lower_bound=best, log=tuple(log)), better
 
+    def _below(self, bound: float, u: Floats, v: Floats) -> float:
+        """The bound minus a rounding margin, by the size of the terms that these potentials have."""
+        problem, size, points = self.problem, abs(bound), sum(self.problem.shape)
+        sides = ((u, problem.a, problem.gram_a), (v, problem.b, problem.gram_b))
+        for (each, masses, gram), weight in zip(sides, problem.unbalanced, strict=True):
+            near = np.abs(each)
+            size += 2.0 * weight * float(gram.times(near) @ (masses + near)) * (1.0 if gram.is_delta else 8.0 / points)
+        return below(bound, size, points)
+
+    def _seek_diagonals(self) -> None:
+        """Keep with the problem what points of its kernels count by themselves, where not all can be reached."""
+        for side, gram in enumerate((self.problem.gram_a, self.problem.gram_b)):
+            key = f"diagonal {side}"
+            few = self.limits.most < gram.size <= self.effort.diagonal_points
+            if few and not gram.is_delta and key not in self.problem.memo:
+                self.problem.memo[key] = largest(gram)
+
+    def _sided(self, rows: Ints, cols: Ints, mass: Floats, value: float, tight: bool) -> Certificate:
+        """The same where marginals are one-sided or hard."""
+        problem, limits = self.problem, self.limits
+        duals = [hard.free(problem)]
+        if problem.reg > 0.0 and value < np.inf:
+            duals.append(self._dual_of(potentials(problem, self.effort, rows, cols, mass), rows, cols, mass))
+        if self.is_bounded:
+            full, priced = self._full_plan, prices(problem, self.effort)
+            soft = potentials(problem.soft_part, self.effort, *full)
+            duals.append(self._dual_of((soft[0] + priced[0], soft[1] + priced[1]), *full))
+        found = [sided.bound_at(problem, limits, *each) for each in duals]
+        best = max(found, key=itemgetter(0))
+        if tight and problem.reg > 0.0 and value - best[0] > _EQUAL * abs(value):
+            best = max(best, sided.tight_bound(problem, limits, best[1], best[2]), key=itemgetter(0))
+        bound, alpha, beta = best
+        if self.is_bounded and not (problem.has_deltas or problem.reg > 0.0):
+            bound = max(bound, self._full_bound)
+        u, v = sided.residuals(problem, alpha, beta)
+        return Certificate(value, bound, alpha, beta, u, v, problem.constant if problem.constant < np.inf else 0.0)
+
+    def _dual_of(
+        self, potentials: tuple[Floats, Floats], rows: Ints, cols: Ints, mass: Floats
+    ) -> tuple[Floats, Floats]:
+        """The potentials of a plan; of a side whose kernel is not `Delta` what they are ``2 λ G`` times of."""
+        problem = self.problem
+        sums = problem.marginals(rows, cols, mass)
+        errors = problem.counted(sums[0] - problem.a, sums[1] - problem.b)
+        first, second = (
+            each if gram.is_delta else -error
+            for each, gram, error in zip(potentials, (problem.gram_a, problem.gram_b), errors, strict=True)
+        )
+        return first, second
+
     @property
     def _is_light(self) -> bool:
         """True if the unbudgeted optimum is cheap enough to be solved for a bound that was not asked to be tight."""
@@ -122,7 +180,9 @@ class Certifier:
         :math:`(\lambda/z)(x - az)^2` plus a constant: an unbudgeted problem with masses ``az``. Its potentials are
         optimal for these shares, and the shares in proportion to its row sums are the next to try.
         """
-        problem, reached = self.problem, bounds.reach(self.problem, self.limits)
+        problem = self.problem
+        most, grams = self.limits.most, (problem.gram_a, problem.gram_b)
+        reached = tuple(min(most, gram.size) if gram.is_delta else gram.size for gram in grams)
         if reached == problem.shape or not self.is_bounded:
             return []
         shares = [np.full(size, count / size) for size, count in zip(problem.shape, reached, strict=True)]
@@ -151,7 +211,9 @@ class Certifier:
             steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
         # With negative costs a plan may move more mass than a and b hold.
         most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())
-        return problem.value(*self._full_plan) + steepest * most
+        reached, sums = bounds.reach(problem, self.limits), self._full_dual
+        unreached = sum(bounds.unreached(problem, side, sums[side], reached[side])[0] for side in (0, 1))
+        return problem.value(*self._full_plan) + steepest * most + unreached
 
     @property
     def _full_dual(self) -> tuple[Floats, Floats]:

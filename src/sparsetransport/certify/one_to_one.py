@@ -23,7 +23,7 @@ def applies(problems: Sequence[Problem], limits: Limits) -> bool:
 
 def is_two_sided(problem: Problem) -> bool:
     """True if every deviation of a marginal is penalised, as the formulas of this folder assume."""
-    return getattr(problem, "sense", ("=", "=")) == ("=", "=") and max(problem.unbalanced) < np.inf
+    return problem.is_plain
 
 
 def optimum(
