@@ -105,7 +105,7 @@ def test_plans_of_medium_problems_are_proven_optimal():
     assert found.relative_gap <= 1e-9
     certificate = st.solve(problem, budget=st.PerRow(1), effort=st.BARE).certify(effort="thorough")
     assert certificate.better.value == pytest.approx(found.value, rel=1e-12)
-    assert certificate.log[-1].name == "stars"
+    assert "stars" in {each.name for each in certificate.log}
 
 
 def test_a_bound_that_has_no_time_is_a_bound():
