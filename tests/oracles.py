@@ -173,3 +173,26 @@ def emd(C, a, b) -> float:
     import ot
 
     return float(ot.emd2(a, b, C))
+
+
+def sided_least(problem, support) -> float:
+    """The least objective on a support whatever the senses are, with their slack as variables, by Clarabel."""
+    m, n = problem.shape
+    rows, cols = np.array(support).reshape(-1, 2).T
+    sides = []
+    for size, sense, first in ((m, problem.sense[0], rows), (n, problem.sense[1], cols)):
+        sums = np.equal.outer(np.arange(size), first).astype(float)
+        sign = {"=": 0.0, "<=": 1.0, ">=": -1.0}[sense]
+        sides.append((sums, sign * np.eye(size)[:, : size * (sense != "=")]))
+    (A, slack_a), (B, slack_b) = sides
+    A = np.hstack([A, slack_a, np.zeros((m, slack_b.shape[1]))])
+    B = np.hstack([B, np.zeros((n, slack_a.shape[1])), slack_b])
+    grams = [gram.block(np.arange(gram.size), np.arange(gram.size)) for gram in (problem.gram_a, problem.gram_b)]
+    hessian, slope, constant = np.zeros((A.shape[1], A.shape[1])), np.zeros(A.shape[1]), 0.0
+    for weight, gram, sums, wanted in zip(problem.unbalanced, grams, (A, B), (problem.a, problem.b), strict=True):
+        hessian += 2.0 * weight * sums.T @ gram @ sums
+        slope -= 2.0 * weight * sums.T @ gram @ wanted
+        constant += weight * float(wanted @ gram @ wanted)
+    hessian[range(len(rows)), range(len(rows))] += problem.reg
+    slope[: len(rows)] += problem.cost.entries(rows, cols)
+    return constant + clarabel(hessian, slope)

@@ -173,7 +173,8 @@ NUMBERS = {
     "unbalanced 0": (ValueError, r"unbalanced.*positive.*0", lambda: st.solve(C, unbalanced=0.0)),
     "unbalanced -1": (ValueError, r"unbalanced.*positive.*-1", lambda: st.solve(C, unbalanced=-1.0)),
     "unbalanced NaN": (ValueError, r"unbalanced.*nan", lambda: st.solve(C, unbalanced=NAN)),
-    "unbalanced inf": (ValueError, r"unbalanced.*inf.*soft.*large number", lambda: st.solve(C, unbalanced=INF)),
+    "unbalanced inf": (ValueError, r"unbalanced.*finite.*Delta.*inf", lambda: st.solve_sample(C, C, unbalanced=INF)),
+    "unbalanced -inf": (ValueError, r"unbalanced.*-inf", lambda: st.solve(C, unbalanced=-INF)),
     "unbalanced bool": (TypeError, r"unbalanced.*True", lambda: st.solve(C, unbalanced=True)),
     "unbalanced None": (TypeError, r"unbalanced.*None", lambda: st.solve(C, unbalanced=None)),
     "unbalanced text": (

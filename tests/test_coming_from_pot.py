@@ -94,6 +94,6 @@ def test_the_name_of_an_option_in_pot_leads_to_ours(theirs, ours):
 
 
 def test_no_weight_is_not_balanced_transport():
-    rule = "unbalanced must be .*, got None: marginals are soft,"
+    rule = "unbalanced must be .*, got None: inf stands for hard marginals"
     with pytest.raises(TypeError, match=rule):
         st.solve(M, A, B, unbalanced=None)

@@ -11,7 +11,6 @@ import sparsetransport as st
 
 KERNELS = {"delta": None, "rbf": st.RBF(0.3), "imq": st.IMQ(0.5)}
 BUDGETS = [None, 4, st.PerRow(1), st.PerRow(1) & st.PerColumn(1)]
-STATUS = pytest.mark.xfail(reason="costs are lost in rounding: the status says optimal all the same, with a warning")
 
 
 @pytest.fixture(autouse=True)
@@ -119,20 +118,22 @@ def test_no_bound_is_above_the_optimum(unbalanced):
             assert bound - best <= 1e-13 * abs(best), (seed, bound, float(best))
 
 
-@pytest.mark.parametrize(
-    "unbalanced", [*EQUAL, *UNEQUAL[:2], *(pytest.param(each, marks=STATUS) for each in UNEQUAL[2:])], ids=str
-)
+@pytest.mark.parametrize("unbalanced", [*EQUAL, *UNEQUAL], ids=str)
 def test_what_is_called_optimal_is(unbalanced):
-    """A plan whose status is the unbudgeted optimum has its objective, to nine digits, in fractions."""
-    called = 0
+    """A plan whose status is the unbudgeted optimum has its objective, to nine digits, in fractions.
+
+    Where costs or a side are lost in rounding, which weights of 1e9 do, no plan has this status.
+    """
+    called = lost = 0
     for seed in range(30):
         budget, _ = TINY[seed % len(TINY)]
         result, _, exact = solved(seed, unbalanced, budget)
+        lost += result.status is st.Status.ROUNDING
         if result.status in (st.Status.OPTIMAL, st.Status.EMPTY):
             called += 1
             best = exact.optimum()
             assert exact.value(result.rows, result.cols, result.mass) - best <= 1e-9 * abs(best), seed
-    assert called >= 8
+    assert called >= 8 or lost >= 8
 
 
 @pytest.mark.parametrize("unbalanced", [*EQUAL, *UNEQUAL], ids=str)

@@ -388,7 +388,7 @@ def test_points_without_a_link_are_counted_and_named():
     pd = pytest.importorskip("pandas")
     X, Y = pd.DataFrame({"x": [0.0, 1.0, 5.0]}, list("pqr")), pd.DataFrame({"x": [0.0, 1.0]}, list("vw"))
     result = st.solve_sample(X, Y, budget=2, kernels=st.Delta())
-    assert result.unserved == (["r"], [])
+    assert result.without_link == (["r"], [])
     assert "without a link: 1 of 3 rows (r) and 0 of 2 columns" in result.summary()
     with pytest.warns(st.SparseTransportWarning, match=r"a_to_b is NaN for 1 of 3 points, which have no link \(r\)"):
         assert np.isnan(result.a_to_b).tolist() == [[False], [False], [True]]

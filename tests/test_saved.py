@@ -23,6 +23,7 @@ RESULTS = {
     "no budget": lambda: st.solve(COSTS),
     "groups": lambda: st.solve(COSTS, budget=st.Partition(np.arange(63).reshape(9, 7) % 5 - 1, 1)),
     "Gram matrix": lambda: st.solve(COSTS, kernels=(GRAM, "delta"), budget=6),
+    "hard": lambda: st.solve(COSTS[1:], np.full(8, 2.0), np.ones(7), budget=9, unbalanced=np.inf, sense=("<=", "=")),
     "points": lambda: st.solve_sample(X, Y, budget=6),
     "lazy": lambda: st.solve_sample(X, Y, budget=6, metric="cosine", lazy=True, kernels=st.Laplace(0.5)),
     "empty": lambda: st.solve(COSTS, np.zeros(9), np.ones(7), budget=3),
@@ -43,6 +44,7 @@ def same(one, other):
 def test_a_result_comes_back(name, suffix, tmp_path):
     result, path = RESULTS[name](), tmp_path / f"plan{suffix}"
     known = result.lower_bound
+    result.certify()
     result.save(path)
     again = st.load(path)
     assert same(tuple(result._parts), tuple(again._parts))
@@ -56,8 +58,8 @@ def test_a_result_comes_back(name, suffix, tmp_path):
     for step in ("pairs", "objective", "entries", "gone", "gone_until", "start"):
         assert same(getattr(result.path, step), getattr(again.path, step))
     assert repr(again) == repr(result)
-    assert again.lower_bound == known
-    assert again.certify().lower_bound == pytest.approx(result.certify().lower_bound, rel=1e-9)
+    assert again.lower_bound == result.lower_bound >= known
+    assert again.certify().log == result.certify().log
     assert again.path.plan_at(3).value == result.path.plan_at(3).value
     np.testing.assert_array_equal(st.solve(again.problem, budget=4).plan, st.solve(result.problem, budget=4).plan)
     if result._parts.points is not None:

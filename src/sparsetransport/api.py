@@ -1,5 +1,6 @@
 """Solve a transport problem with a budget: the functions that users call."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Never, Unpack
@@ -10,13 +11,16 @@ from . import _checks
 from ._checks import ArrayLike, Seed
 from .budgets import Uniform
 from .build_result import build_result, on_support
+from .certify.strongest import has_long_bounds
 from .effort import Effort
 from .engine.room import Constraint
+from .engine.shell import jumped
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
-from .plan import Callback
+from .plan import Callback, Outcome, Record
 from .problem import (
     KernelsLike,
     Problem,
+    SenseLike,
     WeightsLike,
     as_problem,
     refuse,
@@ -24,11 +28,12 @@ from .problem import (
     second_by_name,
     warn_of_rounding,
 )
-from .result import Result, Status
+from .result import LONG, Result, Status
 from .select.generic_greedy import Rule
 from .strategy import GapTest, Links, Search, find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
+_PROVEN = 1e-9  # of a relative gap: no plan is better by more than rounding
 
 
 def solve(
@@ -40,12 +45,14 @@ def solve(
     budget: Budget = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
     effort: str | Effort | None = None,
     polish: Polish = None,
     gap_tol: float | None = None,
+    time_limit: float | None = None,
     start: StartLike = None,
     callback: Callback | None = None,
     rng: Seed = None,
@@ -77,9 +84,13 @@ def solve(
         such as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
     unbalanced : float, "auto", a multiple of it such as "100*auto", or a pair of them
         λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a
-        hundred times as bad as transporting everything at the mean cost.
+        hundred times as bad as transporting everything at the mean cost. ``inf`` makes the marginals of a side hard
+        (`Delta` kernels only): they are kept exactly, or the status says that no plan was found that does.
     reg : float
         λ₂, the weight of the quadratic term. A positive one makes certificates tight.
+    sense : {"=", "<=", ">="} or a pair of them
+        What the sums of a side should be: its masses (the default), at most its masses, or at least its masses. Only
+        what is on the wrong side is penalised.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
         How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
         pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
@@ -96,8 +107,11 @@ def solve(
     polish : bool or "quick", optional
         An older way to name an effort: False for growing alone, "quick", or True for the default.
     gap_tol : float, optional
-        Go on, with the thorough effort, until the certified relative gap is below this or nothing helps; ``status``
-        says which.
+        Go on, with the thorough effort and then with stronger and stronger bounds, until the certified relative gap is
+        below this, the time is up or nothing helps; ``status`` says which.
+    time_limit : float, optional
+        Seconds after which the best plan so far is returned. With ``gap_tol`` they allow the bounds to take longer than
+        they do by themselves.
     start : Result, plan or list of pairs, optional
         Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
     callback : callable, optional
@@ -133,6 +147,7 @@ def solve(
         effort=effort,
         polish=polish,
         gap_tol=gap_tol,
+        time_limit=time_limit,
         start=start,
         callback=callback,
         rng=rng,
@@ -141,7 +156,7 @@ def solve(
         **unknown,
     )
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
     _warn_if_empty(result, problem, is_given=isinstance(C, Problem))
     return result
@@ -157,6 +172,7 @@ def solve_sample(
     budget: Budget = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     metric: str = "sqeuclidean",
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
@@ -167,6 +183,7 @@ def solve_sample(
     effort: str | Effort | None = None,
     polish: Polish = None,
     gap_tol: float | None = None,
+    time_limit: float | None = None,
     start: StartLike = None,
     callback: Callback | None = None,
     rng: Seed = None,
@@ -193,12 +210,12 @@ def solve_sample(
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
         for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
-    unbalanced, reg
+    unbalanced, reg, sense
         As in `solve`.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
-    method, inner, reclaim, effort, polish, gap_tol, start, callback, rng, tol, max_iter
+    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter
         As in `solve`.
 
     Returns
@@ -222,6 +239,7 @@ def solve_sample(
         effort=effort,
         polish=polish,
         gap_tol=gap_tol,
+        time_limit=time_limit,
         start=start,
         callback=callback,
         rng=rng,
@@ -231,7 +249,7 @@ def solve_sample(
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
-        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
         return solve_checked(problem, options, _checks.as_numpy)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
@@ -245,6 +263,7 @@ def solve_sample(
         kernels=kernels,
         unbalanced=unbalanced,
         reg=reg,
+        sense=sense,
         lazy=lazy,
     )
     result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b))
@@ -268,6 +287,7 @@ def solve_support(
     kernels: KernelsLike = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
 ) -> Result:
     """Solve for the masses on links that are given.
 
@@ -275,7 +295,7 @@ def solve_support(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg
+    C, a, b, kernels, unbalanced, reg, sense
         As in `solve`.
     links : list of pairs, or a Result
         The rows and columns of the links; those that do not help get no mass.
@@ -292,7 +312,7 @@ def solve_support(
     """
     a, links = second_by_name(C, "links", a, links)
     _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)
     support = np.array(pairs, np.int64).reshape(-1, 2)
@@ -302,7 +322,7 @@ def solve_support(
 
 def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
     """Warn if no mass moves for want of weight, and say which weight would move some; not of a `Problem` given."""
-    if result.status is not Status.EMPTY or is_given:
+    if result.status is not Status.EMPTY or is_given or not problem.is_plain:
         return
     r, c = problem.base
     factor = np.inf
@@ -324,6 +344,14 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
     start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)
     warn_of_rounding(problem)
+    if not (problem.is_plain or options.is_compiled):
+        raise ValueError(
+            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=" or '
+            "unbalanced is inf"
+        )
+    began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
+    goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)
+    share = options.effort.search_share if goes_on else 1.0
     search = Search(
         problem,
         constraint,
@@ -332,6 +360,7 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
         tol=options.tol,
         callback=options.callback,
         gap_tol=options.gap_tol,
+        deadline=began + share * seconds,
     )
     if options.is_compiled:
         outcome = find(search)
@@ -344,19 +373,43 @@ def solve_checked(problem: Problem, options: Options, give: Any) -> Result:
             reclaim=options.reclaim,
             rng=options.rng,
         )
-    result = build_result(outcome, search.certifier, give)
-    return result if search.gap_test is None else _with_gap(result, search.gap_test)
+    if outcome.status is Status.STOPPED and time.monotonic() > search.deadline:
+        outcome = outcome._replace(status=Status.TIME_LIMIT)
+    if search.gap_test is None:
+        return build_result(outcome, search.certifier, give)
+    return _with_gap(search, outcome, search.gap_test, began + seconds, give)
 
 
-def _with_gap(result: Result, test: GapTest) -> Result:
-    """The result with the proofs of its gap, and what they say of it."""
-    result._proofs.update({tight: replace(proof, value=result.value) for tight, proof in test.proofs.items()})
-    if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED):
+def _with_gap(search: Search, outcome: Outcome, test: GapTest, deadline: float, give: Any) -> Result:
+    """The result after as many bounds as its gap asks for, and what they say of it."""
+    result, is_late = build_result(outcome, search.certifier, give), outcome.status is Status.TIME_LIMIT
+    proofs = {level: replace(proof, value=result.value) for level, proof in test.proofs.items()}
+    result._proofs.update(proofs)
+    if result.status in (Status.ALL_FORBIDDEN, Status.STOPPED, Status.INFEASIBLE):
         return result
+    if result.relative_gap > max(test.gap_tol, _ROUNDING) and proofs:
+        known, plan = max(proofs.values(), key=lambda proof: proof.lower_bound), (outcome.rows, outcome.cols)
+        proof, better = search.certifier.prove_further(
+            (*plan, outcome.mass), known, search.effort, test.gap_tol, deadline
+        )
+        if better is not None:
+            outcome = jumped(search.problem, outcome, Outcome(*better, Status.LOCAL, (), Record(), True))
+            result = build_result(outcome, search.certifier, give)
+        result._proofs.update({level: replace(each, value=result.value) for level, each in proofs.items()})
+        result._proofs[LONG] = replace(proof, value=result.value)
+    return replace(result, status=_status_of(result, test.gap_tol, is_late or time.monotonic() > deadline))
+
+
+def _status_of(result: Result, gap_tol: float, is_late: bool) -> Status:
+    """What the gap says of a plan."""
     gap = result.relative_gap
-    if result.status in (Status.OPTIMAL, Status.EMPTY) and gap <= max(test.gap_tol, _ROUNDING):
-        return result
-    return replace(result, status=Status.GAP_REACHED if gap <= test.gap_tol else Status.GAP_OPEN)
+    if result.status in (Status.OPTIMAL, Status.EMPTY) and gap <= max(gap_tol, _ROUNDING):
+        return result.status
+    if gap <= _PROVEN:
+        return Status.OPTIMAL_PROVEN
+    if gap <= gap_tol:
+        return Status.GAP_REACHED
+    return Status.TIME_LIMIT if is_late else Status.GAP_OPEN
 
 
 def solve_after(problem: Problem, options: Options, earlier: Iterable[Result]) -> Result:

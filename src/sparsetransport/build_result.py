@@ -1,19 +1,22 @@
 """What a solve found as users see it: a result with its figures, its path and what proves it."""
 
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from . import _checks, mapping, saved
+from . import _checks, hard, mapping, saved
 from ._checks import Floats, Ints
 from .budgets import UNLIMITED, Limits
 from .certify.certifier import Certifier
+from .effort import DEFAULT, Effort
 from .geometry.matrices import Gram
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
+from .optimum import potentials, unbudgeted_optimum
 from .plan import Outcome, Record
 from .problem import Problem
 from .result import Certificate, Facts, Parts, Path, Result, Status
@@ -45,11 +48,7 @@ class Backing:
     def facts(self, parts: Parts) -> Facts:
         """What the problem says of a plan."""
         problem = self.problem
-        grams = problem.gram_a, problem.gram_b
-        sides = zip(
-            grams, parts.wanted, parts.marginals, parts.potentials, problem.base, problem.unbalanced, strict=True
-        )
-        first, second = (_kernel_error(*side) for side in sides)
+        first, second = _kernel_errors(problem, parts)
         return Facts(
             problem.labels,
             problem.library,
@@ -72,14 +71,29 @@ class Backing:
         certifier, stored = self.certifier, with_problem
         if stored is None:
             stored = saved.size(certifier.problem) <= saved.STORED_UP_TO
-        problem, limits = (certifier.problem, certifier.limits) if _checks.flag("problem", stored) else (None, None)
-        saved.save(path, result, result._facts, problem, limits, certifier.tol)
+        saved.save(path, result, result._facts, certifier if _checks.flag("problem", stored) else None)
 
-    def prove(self, parts: Parts, tight: bool) -> Certificate:
-        """A certificate with the user's kind of arrays."""
-        proof = self.certifier(parts.rows, parts.cols, parts.mass, parts.value, tight)
+    def prove(self, parts: Parts, level: int) -> Certificate:
+        """The cheap or the tight certificate, with the user's kind of arrays."""
+        proof = self.certifier(parts.rows, parts.cols, parts.mass, parts.value, level)
         arrays = {name: self.give(getattr(proof, name)) for name in ("potential_a", "potential_b", "u", "v")}
         return replace(proof, **arrays)
+
+    def prove_further(
+        self, parts: Parts, known: Certificate, how: Effort, gap_tol: float, seconds: float | None
+    ) -> Certificate:
+        """The certificate after stronger bounds than those that are known, and the better plan that they found."""
+        deadline = np.inf if seconds is None else time.monotonic() + seconds
+        plan = parts.rows, parts.cols, parts.mass
+        proof, better = self.certifier.prove_further(plan, known, how, gap_tol, deadline)
+        return proof if better is None else replace(proof, better=self._as_result(better, self.certifier))
+
+    def _as_result(self, plan: tuple[Ints, Ints, Floats], certifier: Certifier) -> Result:
+        return build_result(Outcome(*plan, Status.GIVEN, (), Record(), True), certifier, self.give)
+
+    def least_links(self) -> float:
+        """A number of links below which no plan keeps the hard marginals."""
+        return hard.least_links(self.certifier.problem)
 
     def restrict(self, rows: Ints, cols: Ints, entries: int) -> Result:
         """The exact plan on a support, compared with all others within the budget of at most so many entries."""
@@ -104,12 +118,12 @@ class Unbacked:
         """Write the result to a file once more."""
         if with_problem:
             self._refuse()
-        saved.save(path, result, self._facts, None, None, 0.0)
+        saved.save(path, result, self._facts, None)
 
     def _refuse(self, *arguments: Any) -> Any:
         raise ValueError("the result was saved without its problem, which this needs: save it with problem=True")
 
-    prove = restrict = barycentres = transport = _refuse
+    prove = prove_further = restrict = barycentres = transport = _refuse
 
 
 def load(path: Any) -> Result:
@@ -141,19 +155,41 @@ def load(path: Any) -> Result:
     held = saved.read(path)
     backing: Backing | Unbacked = Unbacked(held.facts)
     if held.problem is not None and held.limits is not None:
-        backing = Backing(Certifier(held.problem, held.limits, held.tol), _checks.as_numpy)
+        certifier = Certifier(held.problem, held.limits, held.tol, is_whole=held.is_whole)
+        backing = Backing(certifier, _checks.as_numpy)
     path_of_steps: Path[Result] = Path(**held.steps, _restrict=backing.restrict)
     return Result(held.status, held.converged, held.kkt, path_of_steps, held.log, held.parts, backing, held.proofs)
 
 
-def _kernel_error(gram: Gram, wanted: Floats, reached: Floats, potential: Floats, base: Floats, weight: float) -> float:
-    """The error of a side in the norm of its kernel, as a share of the norm of its masses."""
-    missed = reached - wanted
-    if gram.is_delta:
-        square, whole = float(missed @ missed), float(wanted @ wanted)
-    else:  # the potentials are -2 λ G (γ1 - a), and the base is -2 λ G a
-        square, whole = (-0.5 * float(each @ by) / weight for each, by in ((missed, potential), (wanted, base)))
-    return math.sqrt(max(square, 0.0)) / (math.sqrt(max(whole, 0.0)) or 1.0)
+def _kernel_errors(problem: Problem, parts: Parts) -> tuple[float, float]:
+    """The errors of the sides in the norms of their kernels, as shares of the norms of their masses."""
+    grams, missed = (
+        (problem.gram_a, problem.gram_b),
+        [x - y for x, y in zip(parts.marginals, parts.wanted, strict=True)],
+    )
+    if problem.is_plain:  # the potentials are -2 λ G (γ1 - a), and the base is -2 λ G a
+        sides = zip(grams, missed, parts.wanted, parts.potentials, problem.base, problem.unbalanced, strict=True)
+        first, second = (
+            (_square(gram, by, -0.5 * potential / weight), _square(gram, wanted, -0.5 * base / weight))
+            for gram, by, wanted, potential, base, weight in sides
+        )
+    else:
+        counted = problem.counted(missed[0], missed[1])
+        first, second = (
+            (_square(gram, by, None), _square(gram, wanted, None))
+            for gram, by, wanted in zip(grams, counted, parts.wanted, strict=True)
+        )
+    return _share(*first), _share(*second)
+
+
+def _share(error: float, whole: float) -> float:
+    return math.sqrt(error) / (math.sqrt(whole) or 1.0)
+
+
+def _square(gram: Gram, vector: Floats, smoothed: Floats | None) -> float:
+    """The squared norm of a vector in a kernel; the kernel times the vector, if it is known."""
+    times = vector if gram.is_delta else gram.times(vector) if smoothed is None else smoothed
+    return max(float(vector @ times), 0.0)
 
 
 def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], Any]) -> Result:
@@ -161,18 +197,37 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
     problem = certifier.problem
     kept = outcome.mass > 0.0
     rows, cols, mass = outcome.rows[kept], outcome.cols[kept], outcome.mass[kept]
-    r, c = problem.fields(rows, cols, mass)
     marginals = problem.marginals(rows, cols, mass)
     linear = float(problem.cost.entries(rows, cols) @ mass)
-    missed = 0.5 * float(r @ (marginals[0] - problem.a) + c @ (marginals[1] - problem.b))
-    value = linear + missed + 0.5 * problem.reg * float(mass @ mass)
+    if problem.is_plain:
+        r, c = problem.fields(rows, cols, mass)
+        missed = 0.5 * float(r @ (marginals[0] - problem.a) + c @ (marginals[1] - problem.b))
+        value = linear + missed + 0.5 * problem.reg * float(mass @ mass)
+    else:
+        r, c = (-each for each in potentials(problem, certifier.effort, rows, cols, mass))
+        value = problem.value(rows, cols, mass)
     wanted = problem.a, problem.b
     parts = Parts(
-        rows, cols, mass, problem.shape, value, linear, wanted, marginals, (-r, -c), problem.points, problem.constant
+        rows,
+        cols,
+        mass,
+        problem.shape,
+        value,
+        linear,
+        wanted,
+        marginals,
+        (-r, -c),
+        problem.points,
+        problem.constant if problem.constant < np.inf else 0.0,
+        problem.sense,
+        problem.unbalanced,
     )
     gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
-    residual = kkt_residual(gradient, outcome.mass) / problem.scale if problem.scale else 0.0
-    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT)
+    scale = problem.scale if problem.is_plain else max(float(np.abs(r).max()), float(np.abs(c).max()))
+    residual = kkt_residual(gradient, outcome.mass) / scale if scale else 0.0
+    if outcome.status is Status.INFEASIBLE:
+        residual = 0.0  # potentials run away where no plan keeps the marginals
+    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT, problem.is_lost)
     converged = outcome.converged and residual <= max(SMALL_RESIDUAL, certifier.tol)
     if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
         _checks.warn(
@@ -182,7 +237,12 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
         )
     backing = Backing(certifier, give)
     path = outcome.record.path(outcome.start, backing.restrict)
-    log = {"steps": len(outcome.record), "unbalanced": problem.unbalanced, "reg": problem.reg}
+    log = {
+        "steps": len(outcome.record),
+        "unbalanced": problem.unbalanced,
+        "reg": problem.reg,
+        "sense": problem.sense,
+    }
     return Result(status, converged, residual, path, log, parts, backing)
 
 
@@ -190,6 +250,11 @@ def on_support(
     problem: Problem, rows: Ints, cols: Ints, limits: Limits, give: Callable[[Any], Any] = _checks.as_numpy
 ) -> Result:
     """The exact solution on a support, as a result within the limits."""
+    if not problem.is_plain:
+        found = unbudgeted_optimum(problem.only(rows, cols), DEFAULT)
+        status = Status.GIVEN if found.status is Status.OPTIMAL else found.status
+        outcome = Outcome(found.rows, found.cols, found.mass, status, (), Record(), True)
+        return build_result(outcome, Certifier(problem, limits, EXACT), give)
     solution = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows)))
     outcome = Outcome(rows, cols, solution.mass, Status.GIVEN, (), Record(), solution.converged)
     return build_result(outcome, Certifier(problem, limits, EXACT), give)

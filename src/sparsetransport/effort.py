@@ -153,6 +153,8 @@ class Random:
     operations: float = 1e8  # after which no new start is made
 
 
+PROOFS = "cheap", "tight", "all"  # bounds, by what they cost
+
 # --- all of it -------------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +219,9 @@ class Effort:
     swap_pairs: int = 2500  # and the problem so few pairs that all compete
     shared_work: float = 1e9  # operations on factors, at the most, for swaps and elimination of shared links
 
+    # hard marginals
+    hard_weights: tuple[float, ...] = (1e4, 1e6, 1e8)  # of their errors, a round each: mean costs over mean masses
+
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
     given_up: int = 16  # one in so many of the links that a matroid of the user's own refuses is given up at a time
@@ -224,6 +229,20 @@ class Effort:
         2_000_000  # pairs times scenarios; for less, handing work to threads takes longer than the work
     )
     batch_pairs: int = 250_000  # of a problem that is solved together with others, at the most
+
+    # proofs
+    proofs: str = "cheap"  # bounds that `Result.certify` computes with this effort: one of `PROOFS`
+    search_share: float = 0.3  # of a time limit that the search may take if stronger bounds are to follow
+    bound_share: float = 0.5  # of the time left that a bound may take if there is another one to follow
+    star_pairs: int = 250_000  # of a problem whose stars are priced, at the most
+    star_rounds: int = 1000  # of pricing, at the most
+    star_mix: float = 0.3  # of the way from the best prices so far to those of the linear programme, for the next ones
+    star_share: float = 0.1  # of the gap that the linear programme may leave before the integer programme is tried
+    star_nodes: float = 2000.0  # of the search for the cheapest star of a column, at first
+    star_list: int = 100_000  # stars of the integer programme, at the most,
+    star_list_nodes: float = 1e6  # found by so many nodes a column
+    star_branches: int = 10_000  # nodes of an integer programme,
+    star_seconds: float = 60.0  # and how long it may take
 
     @cached_property
     def tuning(self) -> Tuning:
@@ -274,6 +293,7 @@ QUICK = Effort()
 
 DEFAULT = replace(
     QUICK,
+    proofs="tight",
     starts=(Grown(), Matching(), Mean(), Unregularised()),
     tree_starts=(Matching(), Grown(), Optimum(links=10**9)),
     tree_improvers=(TreeSearch(),),
@@ -284,6 +304,7 @@ DEFAULT = replace(
 
 THOROUGH = replace(
     DEFAULT,
+    proofs="all",
     starts=(
         Found(DEFAULT),
         DualWish(),

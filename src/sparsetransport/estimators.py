@@ -16,7 +16,7 @@ from .budgets import PerColumn
 from .certify import bounds
 from .geometry import costs
 from .geometry.kernels import Delta, as_kernel
-from .problem import Problem, weights_of
+from .problem import Problem, require_finite_weights, weights_of
 from .result import Result
 
 try:
@@ -153,6 +153,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         _checks.number("reg", self.reg, positive=False)
         if isinstance(self.unbalanced, str) or weights_of(self.unbalanced).need_auto:
             raise ValueError(f"unbalanced must be a positive number or a pair of them, got {self.unbalanced!r}")
+        require_finite_weights(self.unbalanced, "an estimator")
         weights = _check_sample_weight(sample_weight, points, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight must not be zero for all points")

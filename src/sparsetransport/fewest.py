@@ -16,7 +16,7 @@ from .certify.certifier import Certifier
 from .effort import BARE
 from .inner.solvers import EXACT
 from .options import Budget, Options, SolveOptions
-from .problem import KernelsLike, Problem, WeightsLike, as_problem, second_by_name
+from .problem import KernelsLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
 from .result import Result, Status
 
 _KINDS = Uniform, PerRow, PerColumn  # budgets that allow any plan if the number is large enough
@@ -88,6 +88,7 @@ def solve_fewest(
     budget: Callable[[int], Budget] = Uniform,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     **options: Unpack[SolveOptions],
 ) -> Fewest:
     """Find the fewest links whose objective is within a given share of the unbudgeted optimum.
@@ -99,7 +100,7 @@ def solve_fewest(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg
+    C, a, b, kernels, unbalanced, reg, sense
         As in `solve`.
     within : float
         How far the objective may be above the unbudgeted optimum, as a share of it: 0.05 for five per cent.
@@ -131,10 +132,12 @@ def solve_fewest(
     if not callable(budget):
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     unlimited = Certifier(problem, no_limits(problem.shape), EXACT)
     optimum = build_result(unlimited.full, unlimited, _checks.as_numpy)
-    target = optimum.value + max(within * abs(optimum.value), _NOTHING * abs(problem.constant))
+    target = optimum.value + max(
+        within * abs(optimum.value), _NOTHING * abs(problem.constant) if problem.constant < np.inf else 0.0
+    )
     solved = partial(_solved, problem, budget, checked)
     bare = partial(_solved, problem, budget, checked._replace(effort=BARE, gap_tol=None, callback=None))
     if problem.constant <= target:

@@ -23,7 +23,7 @@ from .budgets import Matroid
 from .geometry.kernels import Delta
 from .gradients import aligned, named, newton_step, step_backward, transport_backward
 from .options import Options
-from .problem import Problem, weights_of
+from .problem import Problem, require_finite_weights, weights_of
 
 __all__ = ["Transport", "sparse_transport"]
 
@@ -109,6 +109,7 @@ def sparse_transport(
     for name, value in (("unbalanced", unbalanced), ("reg", reg)):
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value)):
             raise TypeError(f"{name} must be a number known when JAX traces the call, not an argument of jit or grad")
+    require_finite_weights(unbalanced, "gradients")
     weights = tuple(f"{x}*auto" if of_auto else x for x, of_auto in zip(*weights_of(unbalanced), strict=True))
     _checks.number("reg", reg, positive=False)
     if jnp.ndim(C) != 2:

@@ -4,19 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from . import hard
 from ._checks import Floats, Ints
 from .effort import Effort
-from .engine import newton
+from .engine import newton, slack
 from .engine.omp_solver import OMPSolver
 from .engine.room import Constraint
 from .forest import simplex
 from .geometry._entries import DENSE
 from .geometry.matrices import Gram
-from .plan import Outcome, Record
+from .plan import Outcome, Record, nothing
 from .problem import Problem
 from .result import Status
 
-_KEY = "optimum"
+_KEY, _PRICES = "optimum", "prices"
 
 
 def unbudgeted_optimum(problem: Problem, effort: Effort, shares: tuple[Floats, Floats] | None = None) -> Outcome:
@@ -27,10 +28,14 @@ def unbudgeted_optimum(problem: Problem, effort: Effort, shares: tuple[Floats, F
     if shares is None and _KEY in problem.memo:
         found: Outcome = problem.memo[_KEY]
         return found
+    if problem.is_hard:
+        return keep_hard(problem, _hard_optimum(problem, effort))
     if problem.has_trees:
-        plan = simplex.optimum(problem, *_nothing(), shares)
+        plan = simplex.optimum(problem, *nothing(), shares)
         if plan is not None:
             return _kept(problem, as_outcome(*plan), shares is None)
+    if problem.is_sided:
+        return _kept(problem, _with_slack(problem, effort), True)
     problem = problem if shares is None else shared_out(problem, *shares)
     limits = Constraint(None, problem.shape).limits
     if problem.reg > 0.0 and sum(problem.shape) > effort.newton_points:  # any dual point proves some
@@ -44,11 +49,68 @@ def unbudgeted_optimum(problem: Problem, effort: Effort, shares: tuple[Floats, F
     return _kept(problem, solver.outcome(), shares is None)
 
 
+def _with_slack(problem: Problem, effort: Effort) -> Outcome:
+    """The unbudgeted optimum of one-sided marginals, or a plan towards it, by entries for slack."""
+    wide, limits = slack.Slacked.of(problem), Constraint(None, problem.shape).limits
+    if problem.reg > 0.0 and sum(problem.shape) > effort.newton_points:
+        limits = limits._replace(total=effort.towards_links)
+    solver = OMPSolver(wide, slack.room_for_slack(problem, Constraint.of(limits)), effort.tuning)
+    solver.seed(*slack.first_slack(problem))
+    solver.grow()
+    return slack.without_slack(solver.outcome(), problem.shape)
+
+
+def _hard_optimum(problem: Problem, effort: Effort) -> hard.Priced:
+    """The unbudgeted optimum with hard marginals and its prices."""
+
+    def seek(soft: Problem, now: hard.Priced) -> tuple[Ints, Ints, Floats]:
+        if soft.has_trees:
+            plan = simplex.optimum(soft, now.rows, now.cols, now.mass)
+            if plan is not None:
+                return plan
+        found = unbudgeted_optimum(soft, effort)
+        return found.rows, found.cols, found.mass
+
+    first = hard.Priced(*nothing(), hard.free(problem), np.inf)
+    return hard.multiply(problem, seek, effort.hard_weights[0], first)
+
+
+def keep_hard(problem: Problem, priced: hard.Priced) -> Outcome:
+    """The unbudgeted optimum with hard marginals as an outcome, kept with its prices."""
+    plan = as_outcome(priced.rows, priced.cols, priced.mass)
+    if any(error.any() for error in problem.missed(*priced[:3])):
+        plan = plan._replace(status=Status.INFEASIBLE)
+    problem.memo[_PRICES] = priced.prices
+    return _kept(problem, plan, True)
+
+
+def prices(problem: Problem, effort: Effort) -> tuple[Floats, Floats]:
+    """The prices of the hard marginals at the unbudgeted optimum; zero on soft sides."""
+    if _PRICES not in problem.memo:
+        unbudgeted_optimum(problem, effort)
+    found: tuple[Floats, Floats] = problem.memo.get(_PRICES, hard.free(problem))
+    return found
+
+
+def potentials(problem: Problem, effort: Effort, rows: Ints, cols: Ints, mass: Floats) -> tuple[Floats, Floats]:
+    """The potentials of a plan that is optimal on its support: minus the gradients of the marginal errors."""
+    if not problem.is_hard:
+        r, c = problem.fields(rows, cols, mass)
+        return -r, -c
+    there = problem.only(rows, cols)
+    unbudgeted_optimum(there, effort)
+    priced = there.memo[_PRICES]
+    r, c = problem.soft_part.fields(rows, cols, mass)
+    return priced[0] - r, priced[1] - c
+
+
 def optimum_from(problem: Problem, plan: Outcome) -> Outcome | None:
     """The same sought at once from a plan on the way; None where rounding is in the way."""
     if _KEY in problem.memo:
         found: Outcome = problem.memo[_KEY]
         return found if found.status is Status.OPTIMAL else None
+    if problem.is_sided and not problem.has_trees:
+        return None
     seek = simplex.optimum if problem.has_trees else newton.optimum
     found_plan = seek(problem, plan.rows, plan.cols, plan.mass)
     return None if found_plan is None else _kept(problem, as_outcome(*found_plan), True)
@@ -61,7 +123,7 @@ def keep_optimum(problem: Problem, plan: Outcome) -> None:
 
 def is_worth_a_jump(problem: Problem, most: int, effort: Effort) -> bool:
     """True if the optimum may have as few links as these, and is found faster than a plan grows."""
-    if links_before_jump(problem, effort) >= most:
+    if links_before_jump(problem, effort) >= most or problem.counted_shape != problem.shape:
         return False
     if problem.has_trees:
         return most >= max(problem.shape)  # else there are points that it does not link
@@ -104,7 +166,3 @@ def _kept(problem: Problem, plan: Outcome, is_whole: bool) -> Outcome:
     if is_whole:
         keep_optimum(problem, plan)
     return plan
-
-
-def _nothing() -> tuple[Ints, Ints, Floats]:
-    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)

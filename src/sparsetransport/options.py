@@ -40,6 +40,7 @@ _ELSEWHERE = {
 }
 _NOT_HERE = {
     "unbalanced_type": "marginal errors are squared, in the norm of kernels=",
+    "sense": 'marginals have the sense "=" here',
     "reg_type": "the quadratic term is the only one",
 }
 StartLike = Result | ArrayLike | None
@@ -64,6 +65,7 @@ class CommonOptions(TypedDict, total=False):
     effort: str | Effort | None
     polish: Polish
     gap_tol: float | None
+    time_limit: float | None
     rng: Seed
     tol: float | None
     max_iter: int | None
@@ -103,6 +105,7 @@ class Options(NamedTuple):
     reclaim: bool
     effort: Effort
     gap_tol: float | None
+    time_limit: float | None
     start: Start
     callback: Callback | None
     rng: np.random.Generator
@@ -120,6 +123,7 @@ class Options(NamedTuple):
         effort: str | Effort | None = None,
         polish: Polish = None,
         gap_tol: float | None = None,
+        time_limit: float | None = None,
         start: Any = None,
         callback: Callback | None = None,
         rng: Any = None,
@@ -149,6 +153,7 @@ class Options(NamedTuple):
             _checks.flag("reclaim", reclaim),
             chosen_effort(effort, polish, gap_tol, improves=reclaim and exact),
             None if gap_tol is None else _checks.number("gap_tol", gap_tol, positive=True),
+            None if time_limit is None else _checks.number("time_limit", time_limit, positive=True),
             as_start(start),
             _checks.function("callback", callback),
             _checks.generator("rng", rng),

@@ -132,6 +132,11 @@ class Outcome(NamedTuple):
     converged: bool
 
 
+def nothing() -> tuple[Ints, Ints, Floats]:
+    """Rows, columns and masses of the empty plan."""
+    return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
+
+
 def as_arrays(support: Sequence[Pair]) -> tuple[Ints, Ints]:
     """Rows and columns of a list of pairs."""
     rows, cols = np.array(support, np.int64).reshape(-1, 2).T.copy()

@@ -22,12 +22,16 @@ KernelsLike = KernelLike | tuple[KernelLike, KernelLike] | None
 """One kernel for both sides, or one each; None for the default."""
 WeightsLike = float | str | tuple[float | str, float | str]
 """The weight of marginal errors, "auto" or a multiple of it: one for both sides, or one each."""
+SenseLike = str | tuple[str, str]
+"""What marginals ask for, "=", "<=" or ">=": one for both sides, or one each."""
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
 _SMALLEST, _LARGEST = 1e-100, 1e100  # numbers whose products of three are numbers
 _UNUSUAL = 10.0  # a total of masses is unusual if it differs from one by more than this factor
-_WEIGHTS = "a positive number, 'auto' or a multiple such as '100*auto', or a pair of them"
-_SOFT = "marginals are soft, and a large number comes close to hard marginals"
+_WEIGHTS = "a positive number, inf, 'auto' or a multiple such as '100*auto', or a pair of them"
+SENSES = "=", "<=", ">="
+"""What a side asks for: that its sums are its masses, at most its masses, or at least its masses."""
+KEPT = 1e-9  # of the largest mass of a side: a hard marginal is kept if no sum is off by more
 
 
 class Quadratic(Protocol):
@@ -67,13 +71,16 @@ class Quadratic(Protocol):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Problem:
-    r"""Transport with soft marginals.
+    r"""Transport with soft or hard marginals.
 
     The objective of a plan :math:`\gamma \ge 0` is
 
     .. math::
         U(\gamma) = \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
         + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b} + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
+
+    On a side with the sense ``"<="`` only mass above the wanted one is penalised, with ``">="`` only mass below it: the
+    norm is that of the errors after the best slack of the right sign. An infinite weight is a hard marginal.
 
     Build one with `Problem.from_matrices` or `Problem.from_points`, and pass it to ``solve`` in place of the costs.
     ``dataclasses.replace(problem, b=...)`` makes a problem that differs in one part, with the same checks.
@@ -97,6 +104,7 @@ class Problem:
     reg: float = 0.0
     points: tuple[Floats, Floats] | None = None
     labels: tuple[Labels, Labels] = (None, None)  # of rows and columns, where tables had them
+    sense: tuple[str, str] = ("=", "=")  # what each side asks for
     library: str | None = None  # of the tables that it was made from, by its name
 
     def __post_init__(self) -> None:
@@ -110,7 +118,7 @@ class Problem:
         x, y = (None, None) if self.points is None else self.points
         if x is not None and y is not None and (len(x), len(y)) != (m, n):
             raise ValueError(f"points must match the shape of the costs, {m} and {n} points, got {len(x)} and {len(y)}")
-        weights = weights_of(self.unbalanced)
+        weights, sense = weights_of(self.unbalanced), senses_of(self.sense)
         reg = _checks.number("reg", self.reg, positive=False)
         a = _checks.masses("a", _tables.aligned("a", self.a, "index", labels[0], "rows"), m)
         b = _checks.masses("b", _tables.aligned("b", self.b, "index", labels[1], "columns"), n)
@@ -119,9 +127,21 @@ class Problem:
         matched = [_tables.matched(f"kernels[{k}]", (self.gram_a, self.gram_b)[k], *2 * [labels[k]]) for k in (0, 1)]
         gram_a = as_gram("kernels[0]", matched[0], m, x, lazy=cost.is_lazy)
         gram_b = as_gram("kernels[1]", matched[1], n, y, lazy=cost.is_lazy)
+        for k, gram in enumerate((gram_a, gram_b)):
+            if weights.numbers[k] == np.inf and not gram.is_delta:
+                raise ValueError(
+                    f"unbalanced must be finite where the kernel is not Delta(), got inf for side {k}: hard marginals "
+                    "are those of single points"
+                )
+        if sense == (">=", ">=") and cost.lowest < 0.0:
+            raise ValueError(
+                "sense must not be '>=' on both sides where costs are negative: more mass between such a pair would "
+                "lower the objective without end"
+            )
         if weights.need_auto:
             with np.errstate(over="ignore"):
-                undelivered = float(a @ gram_a.times(a) + b @ gram_b.times(b))
+                terms = float(a @ gram_a.times(a)), float(b @ gram_b.times(b))
+            undelivered = sum(x for x, each in zip(terms, sense, strict=True) if each != "<=") or sum(terms)
             auto = auto_weight(cost.mean, a, b, undelivered)
             if not 0.0 < auto < np.inf:
                 raise ValueError("unbalanced='auto' finds no weight: the masses or costs are too large or too small")
@@ -134,21 +154,24 @@ class Problem:
             auto = np.nan
         # Not by assignment, since the dataclass is frozen.
         vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights.given(auto), reg=reg)
-        vars(self).update(labels=labels, library=library)
+        vars(self).update(labels=labels, sense=sense, library=library)
         a.setflags(write=False)
         b.setflags(write=False)
         self._require_range()
 
     def _require_range(self) -> None:
         """Raise an error where products would be too large or too small for floating-point numbers."""
+        soft = tuple(weight for weight in self.unbalanced if weight < np.inf)
         with np.errstate(all="ignore"):
             terms = {
                 "the costs": max(abs(self.cost.mean), -self.cost.lowest),
-                "unbalanced": self.unbalanced,
+                "unbalanced": soft,
                 "reg": self.reg,
                 "a": self.a.sum(),
                 "b": self.b.sum(),
-                "masses times unbalanced": (*(np.abs(field).max() for field in self.base), self.constant),
+                "masses times unbalanced": (
+                    (*(np.abs(field).max() for field in self.terms), self.constant) if len(soft) == 2 else ()
+                ),
             }
         for name, sizes in terms.items():
             for size in np.atleast_1d(sizes).tolist():
@@ -169,11 +192,20 @@ class Problem:
         m, n = self.shape
         kernels = ["Gram matrix" if gram.kernel is None else str(gram.kernel) for gram in (self.gram_a, self.gram_b)]
         weights = [f"{weight:.4g}" for weight in self.unbalanced]
-        return f"Problem({m}x{n}, kernels={_both(kernels)}, unbalanced={_both(weights)}, reg={self.reg:.4g})"
+        sense = f", sense={_both([repr(each) for each in self.sense])}" * self.is_sided
+        return f"Problem({m}x{n}, kernels={_both(kernels)}, unbalanced={_both(weights)}, reg={self.reg:.4g}{sense})"
 
     @classmethod
     def from_matrices(
-        cls, C: Any, a: Any = None, b: Any = None, *, kernels: Any = None, unbalanced: Any = "auto", reg: float = 0.0
+        cls,
+        C: Any,
+        a: Any = None,
+        b: Any = None,
+        *,
+        kernels: Any = None,
+        unbalanced: Any = "auto",
+        reg: float = 0.0,
+        sense: SenseLike = "=",
     ) -> "Problem":
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
@@ -182,7 +214,7 @@ class Problem:
             raise ValueError(
                 f"a must have 1 dimension, got shape {tuple(a.shape)}: it holds masses; points go to solve_sample"
             )
-        return cls(C, a, b, *sides_of(kernels, Delta()), unbalanced, reg)
+        return cls(C, a, b, *sides_of(kernels, Delta()), unbalanced, reg, sense=senses_of(sense))
 
     @classmethod
     def from_points(
@@ -198,6 +230,7 @@ class Problem:
         kernels: Any = None,
         unbalanced: Any = "auto",
         reg: float = 0.0,
+        sense: SenseLike = "=",
         lazy: bool | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
@@ -225,8 +258,8 @@ class Problem:
                 )
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
-        library = _tables.library(X, Y, a, b)
-        return cls(built, a, b, sides[0], sides[1], unbalanced, reg, (x, y), (rows, cols), library)
+        library, senses = _tables.library(X, Y, a, b), senses_of(sense)
+        return cls(built, a, b, sides[0], sides[1], unbalanced, reg, (x, y), (rows, cols), senses, library)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -235,19 +268,27 @@ class Problem:
 
     @cached_property
     def base(self) -> Fields:
-        """``r`` and ``c`` of the empty plan: ``-2 λ_a G_a a`` and ``-2 λ_b G_b b``."""
-        return self.smooth(-self.a, -self.b)
+        """``r`` and ``c`` of the empty plan: ``-2 λ_a G_a a`` and ``-2 λ_b G_b b`` where both senses are "="."""
+        return self.smooth(*self.counted(-self.a, -self.b))
 
     @cached_property
     def constant(self) -> float:
         """The objective of the empty plan."""
+        if not self.is_plain:
+            nothing = np.zeros(0, np.int64)
+            return self.value(nothing, nothing, np.zeros(0))
         r, c = self.base
         return float(-0.5 * (r @ self.a + c @ self.b))
 
     @cached_property
+    def terms(self) -> Fields:
+        """The terms of gradients that come from the masses, up to their sign; whatever the senses are."""
+        return self.smooth(self.a, self.b) if self.is_sided else self.base
+
+    @cached_property
     def scale(self) -> float:
         """The size of the terms of a negative gradient, which its rounding error is proportional to."""
-        r, c = self.base
+        r, c = self.terms
         return max(float(np.abs(r).max()), float(np.abs(c).max()), -min(self.cost.lowest, 0.0))
 
     @property
@@ -259,6 +300,43 @@ class Problem:
     def has_trees(self) -> bool:
         """True if plans without cycles are enough: marginal errors are counted point by point, and ``reg`` is zero."""
         return self.reg == 0.0 and self.has_deltas
+
+    @property
+    def is_sided(self) -> bool:
+        """True if one of the senses is not "="."""
+        return self.sense != ("=", "=")
+
+    @property
+    def is_hard(self) -> bool:
+        """True if one of the weights is infinite."""
+        return np.inf in self.unbalanced
+
+    @property
+    def is_plain(self) -> bool:
+        """True if all deviations from the masses are penalised, with finite weights."""
+        return not (self.is_sided or self.is_hard)
+
+    @property
+    def counted_shape(self) -> tuple[int, int]:
+        """Rows and columns whose pairs are links, and not slack: see `engine.slack`."""
+        return self.shape
+
+    @property
+    def soft_part(self) -> "Problem":
+        """The same without the errors of hard marginals."""
+        return self.like(unbalanced=tuple(0.0 if weight == np.inf else weight for weight in self.unbalanced))
+
+    def like(self, **changes: Any) -> "Problem":
+        """The same with other values of some fields, which are not checked."""
+        made = object.__new__(Problem)
+        vars(made).update({name: vars(self)[name] for name in self.__dataclass_fields__} | changes)
+        return made
+
+    def only(self, rows: Ints, cols: Ints) -> "Problem":
+        """The same where all pairs but these are forbidden."""
+        matrix = np.full(self.shape, np.inf)
+        matrix[rows, cols] = self.cost.entries(rows, cols)
+        return self.like(cost=Cost.of_matrix(matrix))
 
     @cached_property
     def memo(self) -> dict[str, Any]:
@@ -273,12 +351,35 @@ class Problem:
     @property
     def side_is_lost(self) -> bool:
         """True if the marginal errors of one side weigh so much that those of the other are lost in rounding."""
-        return bool(side_is_lost(*(np.abs(field).max() for field in self.base)))
+        return bool(side_is_lost(*(np.abs(field).max() for field in self.terms)))
+
+    @property
+    def is_lost(self) -> bool:
+        """True if costs or the marginal errors of a side are lost in rounding, of which `warn_of_rounding` tells."""
+        return self.side_is_lost or self.costs_are_lost
 
     def smooth(self, u: Floats, v: Floats) -> Fields:
         """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""
         weight_a, weight_b = self.unbalanced
         return 2.0 * weight_a * self.gram_a.times(u), 2.0 * weight_b * self.gram_b.times(v)
+
+    def counted(self, p: Floats, q: Floats) -> Fields:
+        """What counts of the errors of both sides: what is left after the best slack that the senses allow."""
+        first, second = (
+            each if sense == "=" else _left_over(gram, each, sense)
+            for gram, each, sense in zip((self.gram_a, self.gram_b), (p, q), self.sense, strict=True)
+        )
+        return first, second
+
+    def missed(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
+        """What the marginals of a plan miss of those that are hard, by more than rounding; zero for soft ones."""
+        sums = self.marginals(rows, cols, mass)
+        errors = self.counted(sums[0] - self.a, sums[1] - self.b)
+        first, second = (
+            np.where(np.abs(error) > KEPT * max(float(wanted.max()), 0.0), error, 0.0) * (weight == np.inf)
+            for error, wanted, weight in zip(errors, (self.a, self.b), self.unbalanced, strict=True)
+        )
+        return first, second
 
     def marginals(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """Row and column sums of a sparse plan."""
@@ -291,13 +392,18 @@ class Problem:
         p, q = row_sum - self.a, col_sum - self.b
         weight_a, weight_b = self.unbalanced
         linear = float(self.cost.entries(rows, cols) @ mass)
+        if not self.is_plain:
+            if self.is_hard and any(each.any() for each in self.missed(rows, cols, mass)):
+                return np.inf
+            p, q = self.counted(p, q)
+            weight_a, weight_b = (0.0 if weight == np.inf else weight for weight in self.unbalanced)
         missed = weight_a * float(p @ self.gram_a.times(p)) + weight_b * float(q @ self.gram_b.times(q))
         return linear + missed + 0.5 * self.reg * float(mass @ mass)
 
     def fields(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """``r = 2 λ_a G_a (γ1 - a)`` and ``c = 2 λ_b G_b (γ'1 - b)``: the gradient off the support is ``C + r + c``."""
-        smoothed = self.smooth(*self.marginals(rows, cols, mass))
-        return self.base[0] + smoothed[0], self.base[1] + smoothed[1]
+        row_sum, col_sum = self.marginals(rows, cols, mass)
+        return self.smooth(*self.counted(row_sum - self.a, col_sum - self.b))  # differences first lose little
 
     def slope(self, rows: Ints, cols: Ints) -> Floats:
         """The linear term at the pairs."""
@@ -322,13 +428,46 @@ class Problem:
 
 
 def as_problem(
-    C: Any, a: Any = None, b: Any = None, *, kernels: Any = None, unbalanced: Any = "auto", reg: Any = 0.0
+    C: Any,
+    a: Any = None,
+    b: Any = None,
+    *,
+    kernels: Any = None,
+    unbalanced: Any = "auto",
+    reg: Any = 0.0,
+    sense: Any = "=",
 ) -> Problem:
     """A problem from a cost matrix; a `Problem` is returned unchanged."""
     if not isinstance(C, Problem):
-        return Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
-    refuse(C, a=a, b=b, kernels=kernels, unbalanced=(unbalanced, "auto"), reg=(reg, 0.0))
+        return Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    refuse(C, a=a, b=b, kernels=kernels, unbalanced=(unbalanced, "auto"), reg=(reg, 0.0), sense=(sense, "="))
     return C
+
+
+def require_plain(problem: Problem, what: str) -> None:
+    """Raise an error for senses and hard marginals where something does not know them."""
+    if problem.is_sided:
+        raise ValueError(f"{what} takes problems with sense='=' on both sides only, got sense={problem.sense}")
+    if problem.is_hard:
+        raise ValueError(f"{what} takes problems with finite weights only, got unbalanced={problem.unbalanced}")
+
+
+def require_finite_weights(unbalanced: Any, what: str) -> None:
+    """Raise an error for infinite weights where something does not know hard marginals."""
+    if np.inf in weights_of(unbalanced).numbers:
+        raise ValueError(f"unbalanced must be finite for {what}, which does not know hard marginals")
+
+
+def _left_over(gram: Gram, error: Floats, sense: str) -> Floats:
+    """What is left of the errors of a side in its norm after the best slack, which only adds or only takes mass."""
+    if gram.is_delta:
+        return error.clip(0.0) if sense == "<=" else error.clip(None, 0.0)
+    from scipy.optimize import nnls  # imported where it is used: it takes long
+
+    sign = 1.0 if sense == "<=" else -1.0
+    root = gram.root
+    slack, _ = nnls(root, -sign * (root @ error))
+    return error + sign * slack
 
 
 def refuse(problem: Problem, **given: Any) -> None:
@@ -407,10 +546,24 @@ class Weights(NamedTuple):
 def weights_of(unbalanced: Any) -> Weights:
     """The weights of the two marginals, checked."""
     if unbalanced is None:
-        raise TypeError(f"unbalanced must be {_WEIGHTS}, got None: {_SOFT}")
+        raise TypeError(f"unbalanced must be {_WEIGHTS}, got None: inf stands for hard marginals")
     single = isinstance(unbalanced, str) or np.ndim(unbalanced) == 0
     first, second = map(_weight, _pair("unbalanced", unbalanced, single=single))
     return Weights((first[0], second[0]), (first[1], second[1]))
+
+
+def senses_of(sense: Any) -> tuple[str, str]:
+    """The senses of the two sides, checked."""
+    first, second = _pair("sense", sense, single=isinstance(sense, str) or not hasattr(sense, "__len__"))
+    for each in (first, second):
+        if each not in SENSES:
+            raise ValueError(f"sense must be '=', '<=' or '>=', or a pair of them, got {sense!r}")
+    return first, second
+
+
+def potentials_of(sense: str) -> tuple[float, float]:
+    """The lowest and the highest potential that the sense of a side allows."""
+    return (0.0 if sense == ">=" else -np.inf), (0.0 if sense == "<=" else np.inf)
 
 
 def _weight(value: Any) -> tuple[float, bool]:
@@ -421,12 +574,9 @@ def _weight(value: Any) -> tuple[float, bool]:
             return _checks.number("unbalanced", float(factor[1] or 1.0) if factor else np.nan, positive=True), True
         except ValueError:
             raise ValueError(f"unbalanced must be {_WEIGHTS}, got {value!r}") from None
-    try:
-        return _checks.number("unbalanced", value, positive=True), False
-    except ValueError as error:
-        if value == np.inf:
-            raise ValueError(f"{error}: {_SOFT}") from None
-        raise
+    if isinstance(value, float | np.floating) and value == np.inf:
+        return np.inf, False
+    return _checks.number("unbalanced", value, positive=True), False
 
 
 def costs_are_lost(scale: Any, common: Any) -> Any:
@@ -447,6 +597,8 @@ def is_in_range(size: Any) -> Any:
 
 def warn_of_rounding(problem: Problem) -> None:
     """Warn if marginal errors weigh so much that costs, or those of the other side, are lost in rounding."""
+    if problem.is_hard:
+        return
     if problem.side_is_lost:
         _checks.warn(
             f"unbalanced = {problem.unbalanced} and the masses differ so much between the sides that the marginal "

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _checks, _tables, describe
 from ._checks import Floats, Ints
+from .effort import PROOFS, Effort, as_effort
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -24,7 +25,10 @@ else:  # Python's own knows defaults from 3.13 on
 
     Plan = TypeVar("Plan")
 
+CHEAP, TIGHT, LONG = range(3)  # bounds, by what they cost
 _NOTHING = 1e-12
+_ROUNDING = 1e-9  # of the largest mass of a side: an error that is none
+_NAMED = 5  # points that are named one by one
 _MANY = 10.0  # a share that is told as a multiple, not in per cent
 _FEW = 0.1  # a share that is told with a digit after the point
 _BOUND_SHOWN_UP_TO = 1_000_000  # pairs; a notebook shows no bound of larger problems unless it is known
@@ -38,22 +42,26 @@ class Status(Enum):
     BUDGET_USED = "the budget is used up"
     LOCAL = "no pair that the budget still allows lowers the objective"
     TOLERANCE = "no pair that the budget allows has a gradient beyond tol; a smaller tol may lower the objective"
+    ROUNDING = "no pair lowers the objective beyond rounding, in which much is lost: unbalanced is too large or unequal"
     GAP_REACHED = "the certified gap is within the tolerance asked for"
     GAP_OPEN = "no improvement was found, and the certified gap is above the tolerance asked for"
     GIVEN = "the links were given, and their masses are optimal"
     BASELINE = "a baseline method made this plan, for its own objective"
+    OPTIMAL_PROVEN = "no plan within the budget is better: proven"
+    INFEASIBLE = "no plan that keeps the hard marginals was found within the budget: this one misses them least"
     STOPPED = "the callback asked to stop"
+    TIME_LIMIT = "the time limit was reached"
     ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
 
     def __str__(self) -> str:
         return self.value
 
-    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool) -> "Status":
-        """The status itself, or the one that says why the plan is empty, or no better than ``tol``."""
+    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool, is_lost: bool = False) -> "Status":
+        """The status itself, or the one that says why the plan is empty, or no better than ``tol`` or rounding."""
         if not has_pairs:
             return Status.ALL_FORBIDDEN
-        if self in (Status.OPTIMAL, Status.LOCAL) and not is_exact:
-            return Status.TOLERANCE
+        if self in (Status.OPTIMAL, Status.LOCAL) and (is_lost or not is_exact):
+            return Status.ROUNDING if is_lost else Status.TOLERANCE
         wanted = all(side.any() for side in parts.wanted)
         return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self
 
@@ -69,7 +77,7 @@ class Gap(ABC):
     def gap(self) -> float:
         """The objective minus its lower bound: no plan within the budget is better by more than this."""
         value, lower_bound, _ = self._bounds()
-        return value - lower_bound
+        return value - lower_bound if value < np.inf else np.inf
 
     @property
     def relative_gap(self) -> float:
@@ -79,16 +87,27 @@ class Gap(ABC):
         threshold instead.
         """
         value, lower_bound, empty = self._bounds()
+        if value == np.inf:
+            return np.inf
         whole = max(abs(value), _NOTHING * abs(empty))
         return (value - lower_bound) / whole if whole else value - lower_bound
+
+
+class BoundRecord(NamedTuple):
+    """One lower bound that was computed: its name, its value and how long it took."""
+
+    name: str
+    value: float
+    seconds: float
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Certificate(Gap):
     """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
 
-    The dual point that proves it is ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; anybody
-    can recompute the bound from it.
+    ``log`` has the bounds that were computed, each a `BoundRecord`. The dual point of the best one named "dual" is
+    ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; anybody can recompute that bound from it.
+    ``better`` is a better plan within the budget, if a bound has found one on the way, else None.
     """
 
     value: float
@@ -98,6 +117,8 @@ class Certificate(Gap):
     u: Any
     v: Any
     _constant: float  # the objective of the empty plan
+    log: tuple[BoundRecord, ...] = ()
+    better: "Result | None" = None
 
     def __repr__(self) -> str:
         return (
@@ -172,6 +193,8 @@ class Parts(NamedTuple):
     potentials: tuple[Floats, Floats]
     points: tuple[Floats, Floats] | None
     constant: float  # the objective of the empty plan
+    sense: tuple[str, str] = ("=", "=")
+    weights: tuple[float, float] = (1.0, 1.0)
 
 
 class Facts(NamedTuple):
@@ -222,7 +245,7 @@ class Result(Gap):
     log: dict[str, Any]
     _parts: Parts
     _backing: Any  # a `build_result.Backing`
-    _proofs: dict[bool, Certificate] = field(default_factory=dict)
+    _proofs: dict[int, Certificate] = field(default_factory=dict)
 
     def _give(self, array: NDArray[Any]) -> Any:
         """An array as the user's kind of array."""
@@ -347,12 +370,15 @@ class Result(Gap):
 
         The error of a side is the sum of what its points lack, or the sum of what they have too much, whichever is
         larger. The two sums are equal if the plan moves the whole mass of the side. Every point counts for itself,
-        whatever the kernel.
+        whatever the kernel. Only what the sense of the side penalises counts.
         """
         first, second = (
-            max(float((reached - wanted).clip(0.0).sum()), float((wanted - reached).clip(0.0).sum()))
+            max(
+                float((reached - wanted).clip(0.0).sum()) * (sense != ">="),
+                float((wanted - reached).clip(0.0).sum()) * (sense != "<="),
+            )
             / (float(wanted.sum()) or 1.0)
-            for reached, wanted in zip(self._parts.marginals, self._parts.wanted, strict=True)
+            for reached, wanted, sense in zip(self._parts.marginals, self._parts.wanted, self._parts.sense, strict=True)
         )
         return first, second
 
@@ -366,7 +392,7 @@ class Result(Gap):
         return self._facts.kernel_errors
 
     @property
-    def unserved(self) -> tuple[list[Any], list[Any]]:
+    def without_link(self) -> tuple[list[Any], list[Any]]:
         """The rows and the columns that want mass and have no link, by label where there are any.
 
         Under a kernel other than `Delta` the links of points close by may stand for theirs.
@@ -433,6 +459,39 @@ class Result(Gap):
         self._backing.save(path, self, problem)
 
     @property
+    def unserved(self) -> tuple[Any, Any]:
+        """What rows and columns lack of the masses that they should have; zero for the sense ``"<="``.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsetransport as st
+        >>> C = [[1.0, 2.0, 5.0], [3.0, 1.0, 1.0]]
+        >>> res = st.solve(C, [4.0, 6.0], [3.0, 2.0, 2.0], budget=3, unbalanced=np.inf, sense=("<=", "="))
+        >>> [each.round(6).tolist() for each in (*res.unserved, *res.excess, *res.idle)]
+        [[0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0], [0.0, 0.0, 0.0]]
+        """
+        return self._deviations(-1.0, ("=", ">="))
+
+    @property
+    def excess(self) -> tuple[Any, Any]:
+        """What rows and columns have above the masses that they may have; zero for the sense ``">="``."""
+        return self._deviations(1.0, ("=", "<="))
+
+    @property
+    def idle(self) -> tuple[Any, Any]:
+        """What rows and columns of the sense ``"<="`` do not use of their masses; zero for other senses."""
+        return self._deviations(-1.0, ("<=",))
+
+    def _deviations(self, sign: float, senses: tuple[str, ...]) -> tuple[Any, Any]:
+        """The errors of one sign on sides with these senses; zero where they are rounding."""
+        found = []
+        for reached, wanted, sense in zip(self._parts.marginals, self._parts.wanted, self._parts.sense, strict=True):
+            error = (sign * (reached - wanted)).clip(0.0) * (sense in senses)
+            error[error <= _ROUNDING * wanted.max(initial=0.0)] = 0.0
+            found.append(self._give(error))
+        return found[0], found[1]
+
+    @property
     def potentials(self) -> tuple[Any, Any]:
         """Dual potentials: a pair without mass has the gradient ``C_ij - potential_a[i] - potential_b[j]``."""
         return self.potential_a, self.potential_b
@@ -494,14 +553,42 @@ class Result(Gap):
     def lower_bound(self) -> float:
         """No plan within the budget has a lower objective; the best bound known so far, at first the cheap one."""
         if not self._proofs:
-            self._proofs[False] = self._backing.prove(self._parts, False)
+            self._proofs[CHEAP] = self._backing.prove(self._parts, CHEAP)
         return max(proof.lower_bound for proof in self._proofs.values())
 
-    def certify(self) -> Certificate:
-        """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too."""
-        if True not in self._proofs:
-            self._proofs[True] = self._backing.prove(self._parts, True)
-        return self._proofs[True]
+    def certify(
+        self, *, effort: "str | Effort | None" = None, gap_tol: float = 0.0, time_limit: float | None = None
+    ) -> Certificate:
+        """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too.
+
+        Parameters
+        ----------
+        effort : {"quick", "default", "thorough"} or Effort, optional
+            "quick" is the cheap bound, "default" the tight one; "thorough" goes on with the next stronger bound, branch
+            and bound among them, until the gap is within the tolerance or nothing helps. "thorough" if there is a
+            time limit, otherwise "default".
+        gap_tol : float
+            Stronger bounds follow until the relative gap is below this.
+        time_limit : float, optional
+            Seconds after which no stronger bound is begun, and those that go on for long are stopped.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsetransport as st
+        >>> res = st.solve(np.random.default_rng(0).random((6, 6)), budget=6)
+        >>> res.certify().lower_bound <= res.certify(time_limit=10.0).lower_bound <= res.value
+        True
+        """
+        gap_tol = _checks.number("gap_tol", gap_tol, positive=False)
+        seconds = None if time_limit is None else _checks.number("time_limit", time_limit, positive=True)
+        how = as_effort("effort", effort if effort is not None else "default" if seconds is None else "thorough")
+        level = (CHEAP, TIGHT, LONG)[PROOFS.index(how.proofs)]
+        if level not in self._proofs:
+            self._proofs[level] = self._backing.prove(self._parts, min(level, TIGHT))
+        known = max(self._proofs.values(), key=lambda proof: proof.lower_bound)
+        if level == LONG and known.relative_gap > gap_tol:
+            self._proofs[LONG] = self._backing.prove_further(self._parts, known, how, gap_tol, seconds)
+        return self._proofs[level]
 
 
 def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
@@ -518,17 +605,18 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
         if not is_delta
     }
     lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
-    if bound:
+    if bound and result.value < math.inf:
         lines["lower bound"] = f"{result.lower_bound:.6g}"
         lines["gap"] = f"{_figure(max(result.gap, 0.0))} ({_share(result.relative_gap)} the objective)"
     return lines | {
         "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
         "cost of transport": f"{result.value_linear:.6g}",
-        "weight of marginals": " and ".join(f"{weight:.6g}" for weight in dict.fromkeys(result.log["unbalanced"])),
+        "weight of marginals": " and ".join(map(_weight, dict.fromkeys(result.log["unbalanced"]))),
         "marginal error, rows": _error(missed[0], parts.wanted[0]),
         "marginal error, columns": _error(missed[1], parts.wanted[1]),
         **kernel,
         "without a link": f"{len(empty[0])} of {m} rows{told[0]} and {len(empty[1])} of {n} columns{told[1]}",
+        **_sided_lines(result),
         "status": _sentence(result),
     }
 
@@ -553,6 +641,52 @@ def _errors_as_asked(result: Result) -> tuple[float, float]:
 def _without_link(parts: Parts, side: int) -> Ints:
     """The points of a side that want mass and have none."""
     return np.flatnonzero((parts.wanted[side] > 0.0) & (parts.marginals[side] == 0.0))
+
+
+def _weight(weight: float) -> str:
+    return "hard" if weight == math.inf else f"{weight:.6g}"
+
+
+def _sided_lines(result: Result) -> dict[str, str]:
+    """What is unserved, above capacity and idle, where a side has a sense of its own or is hard."""
+    parts, names = result._parts, describe.ends(result._facts.labels, result._parts.shape)
+    if parts.sense == ("=", "=") and math.inf not in parts.weights:
+        return {}
+    lines = {}
+    for name, sides, counts in (
+        ("unserved", result.unserved, ("=", ">=")),
+        ("above capacity", result.excess, ("=", "<=")),
+        ("idle", result.idle, ("<=",)),
+    ):
+        told = [
+            _points(_checks.to_numpy(error), wanted, of, called)
+            for error, wanted, of, called, sense in zip(
+                sides, parts.wanted, ("rows", "columns"), names, parts.sense, strict=True
+            )
+            if sense in counts
+        ]
+        if told:
+            some = [text for text in told if text]
+            lines[name] = "; ".join(some) or "nothing"
+    if result.status is Status.INFEASIBLE and result.problem is not None:
+        least = result._backing.least_links()
+        lines["links needed"] = (
+            "no number of links is enough" if least == math.inf else f"at least {least:.0f}, whichever they are"
+        )
+    return lines
+
+
+def _points(error: Floats, wanted: Floats, of: str, names: list[Any]) -> str:
+    """How much it is, at how many points, and which; nothing if there is nothing."""
+    places = np.flatnonzero(error)
+    if not places.size:
+        return ""
+    order = places[np.argsort(-error[places], kind="stable")][:_NAMED]
+    named = ", ".join(str(names[k]) for k in sorted(order.tolist()))
+    more = f" and {places.size - _NAMED} more" if places.size > _NAMED else ""
+    total = float(wanted.sum())
+    whole = f" of {total:.6g}" if total else ""
+    return f"{float(error.sum()):.6g}{whole}, at {places.size} of {len(error)} {of} ({named}{more})"
 
 
 def _moved(moved: float, to_send: float, to_receive: float) -> str:

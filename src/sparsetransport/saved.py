@@ -4,7 +4,7 @@ import json
 import math
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,14 @@ from .geometry.costs import METRICS
 from .geometry.kernels import NAMES, Delta, Radial
 from .geometry.matrices import Cost, Gram
 from .problem import Problem
-from .result import Certificate, Facts, Parts, Result, Status
+from .result import CHEAP, LONG, TIGHT, BoundRecord, Certificate, Facts, Parts, Result, Status
 
 FORMAT, VERSION = "sparsetransport result", 1
 STORED_UP_TO = 1 << 24  # bytes; a larger problem is saved only on request
 _DTYPES = {name: np.dtype(name) for name in ("float64", "int64", "int32", "uint8")}
 _KINDS = ".npz", ".json"
 _META = "meta"
+_BOUNDS = {CHEAP: "cheap", TIGHT: "tight", LONG: "long"}
 _SIDES = "a", "b"
 _STEPS = "pairs", "objective", "entries", "gone", "gone_until"
 _DUALS = "potential_a", "potential_b", "u", "v"
@@ -41,19 +42,30 @@ class Contents(NamedTuple):
     kkt: float
     log: dict[str, Any]
     steps: dict[str, Any]  # of the path
-    proofs: dict[bool, Certificate]
+    proofs: dict[int, Certificate]
     problem: Problem | None
     limits: Limits | None
     tol: float
+    is_whole: bool  # the limits are all of the budget
 
 
-def save(path: Any, result: Result, facts: Facts, problem: Problem | None, limits: Limits | None, tol: float) -> None:
-    """Write a result, and the problem unless it is None."""
+class Backed(Protocol):
+    """The problem, and what its plans are compared with: a `Certifier`."""
+
+    problem: Problem
+    limits: Limits
+    tol: float
+    is_whole: bool
+
+
+def save(path: Any, result: Result, facts: Facts, backed: Backed | None) -> None:
+    """Write a result, with its problem if that is given."""
     path = Path(path)
     suffix = _checks.choice("the extension of path", path.suffix, dict(zip(_KINDS, _KINDS, strict=True)))
     arrays, meta = _of_result(result, facts)
-    if problem is not None and limits is not None:
-        meta["problem"] = _of_problem(problem, arrays) | _of_limits(limits, arrays) | {"tol": tol}
+    if backed is not None:
+        meta["problem"] = _of_problem(backed.problem, arrays) | _of_limits(backed.limits, arrays)
+        meta["problem"] |= {"tol": backed.tol, "is_whole": backed.is_whole}
     text = {"format": FORMAT, "version": VERSION, **meta}
     with whole_file(path) as unfinished:
         if suffix == ".npz":
@@ -98,12 +110,13 @@ def _of_result(result: Result, facts: Facts) -> tuple[Arrays, dict[str, Any]]:
         arrays |= {f"{name}_{side}": each for side, each in zip(_SIDES, getattr(parts, name), strict=True)}
     arrays |= {f"path_{name}": getattr(path, name) for name in _STEPS}
     arrays["path_start"] = np.array(path.start, np.int64).reshape(-1, 2)
-    proofs = {}
-    for tight, proof in result._proofs.items():
-        name = "tight" if tight else "cheap"
+    proofs: dict[str, dict[str, Any]] = {}
+    for level, proof in result._proofs.items():
+        name = _BOUNDS[level]
         proofs[name] = {"value": proof.value, "lower_bound": proof.lower_bound, "constant": proof._constant}
+        proofs[name]["log"] = list(map(tuple, proof.log))
         arrays |= {f"{name}_{dual}": _checks.to_numpy(getattr(proof, dual)).astype(np.float64) for dual in _DUALS}
-    meta = {name: getattr(parts, name) for name in ("shape", "value", "value_linear", "constant")}
+    meta = {name: getattr(parts, name) for name in ("shape", "value", "value_linear", "constant", "sense", "weights")}
     meta |= {name: getattr(facts, name) for name in ("labels", "library", "kernel_errors", "is_delta", "budget")}
     meta |= {"status": result.status.name, "converged": bool(result.converged), "kkt": result.kkt, "proofs": proofs}
     meta |= {"log": {name: value for name, value in result.log.items() if _is_plain(value)}, "problem": None}
@@ -187,7 +200,19 @@ def _contents(arrays: Arrays, meta: dict[str, Any]) -> Contents:
     value, linear, constant = (_float(meta[name]) for name in ("value", "value_linear", "constant"))
     mass, cols = read.floats("mass", count), read.indices("cols", n, count)
     parts = Parts(
-        rows, cols, mass, shape, value, linear, both["wanted"], both["marginals"], both["potentials"], points, constant
+        rows,
+        cols,
+        mass,
+        shape,
+        value,
+        linear,
+        both["wanted"],
+        both["marginals"],
+        both["potentials"],
+        points,
+        constant,
+        _pair(meta["sense"], str),
+        _pair(meta["weights"], float),
     )
     labels = _pair(meta["labels"], list | None)
     if any(each is not None and len(each) != length for each, length in zip(labels, shape, strict=True)):
@@ -197,10 +222,10 @@ def _contents(arrays: Arrays, meta: dict[str, Any]) -> Contents:
     budget = None if meta["budget"] is None else int(meta["budget"])
     facts = Facts(labels, _text(meta["library"]), costs, errors, _pair(meta["is_delta"], bool), budget)
     problem = limits = None
-    held, tol = meta["problem"], 0.0
+    held, tol, is_whole = meta["problem"], 0.0, False
     if held is not None:
         problem = _problem(held, read, parts, facts)
-        limits, tol = _limits(held, read, shape), _float(held["tol"])
+        limits, tol, is_whole = _limits(held, read, shape), _float(held["tol"]), bool(held["is_whole"])
     return Contents(
         parts,
         facts,
@@ -209,10 +234,15 @@ def _contents(arrays: Arrays, meta: dict[str, Any]) -> Contents:
         _float(meta["kkt"]),
         dict(meta["log"]),
         _steps(read, shape),
-        {name == "tight": _proof(name, held, read, shape) for name, held in meta["proofs"].items()},
+        {
+            level: _proof(name, meta["proofs"][name], read, shape)
+            for level, name in _BOUNDS.items()
+            if name in meta["proofs"]
+        },
         problem,
         limits,
         tol,
+        is_whole,
     )
 
 
@@ -233,9 +263,10 @@ def _steps(read: _Reader, shape: tuple[int, int]) -> dict[str, Any]:
 
 def _proof(name: str, held: dict[str, Any], read: _Reader, shape: tuple[int, int]) -> Certificate:
     """The cheap or the tight certificate."""
-    duals = {dual: read.floats(f"{name}_{dual}", shape[k % 2]) for k, dual in enumerate(_DUALS)}
-    numbers = {key: _float(held[key]) for key in ("value", "lower_bound")}
-    return Certificate(**numbers, **duals, _constant=_float(held["constant"]))
+    first, second, u, v = (read.floats(f"{name}_{dual}", shape[k % 2]) for k, dual in enumerate(_DUALS))
+    log = tuple(BoundRecord(str(bound), _float(value), _float(seconds)) for bound, value, seconds in held["log"])
+    value, bound, constant = (_float(held[key]) for key in ("value", "lower_bound", "constant"))
+    return Certificate(value, bound, first, second, u, v, constant, log)
 
 
 def _problem(held: dict[str, Any], read: _Reader, parts: Parts, facts: Facts) -> Problem:
@@ -250,7 +281,8 @@ def _problem(held: dict[str, Any], read: _Reader, parts: Parts, facts: Facts) ->
     sides = zip(_SIDES, held["kernels"], parts.shape, strict=True)
     first, second = (_gram(side, about, read, length) for side, about, length in sides)
     weights, reg = _pair(held["unbalanced"], float), _float(held["reg"])
-    return Problem(cost, *parts.wanted, first, second, weights, reg, parts.points, facts.labels, facts.library)
+    about: Any = parts.points, facts.labels, parts.sense, facts.library
+    return Problem(cost, *parts.wanted, first, second, weights, reg, *about)
 
 
 def _gram(side: str, held: dict[str, Any], read: _Reader, length: int) -> Gram:

@@ -19,7 +19,7 @@ from .engine.shared_solver import SharedOutcome, SharedSolver
 from .inner.solvers import EXACT
 from .options import Budget, Polish, StartLike, as_pairs, as_start, chosen_effort
 from .plan import Callback, Outcome, Record, as_arrays
-from .problem import KernelsLike, Problem, WeightsLike, as_problem, warn_of_rounding
+from .problem import KernelsLike, Problem, WeightsLike, as_problem, require_plain, warn_of_rounding
 from .result import Gap, Path, Result, Status
 from .strategy import SharedSearch, find_shared
 
@@ -223,7 +223,7 @@ def solve_shared(
     exact = EXACT if tol is None else _checks.tolerance("tol", tol)
     how = chosen_effort(effort, polish, None, improves=True)
     _checks.function("callback", callback)
-    warn_of_rounding(max(scenarios, key=lambda one: one.scale / (one.cost.common or np.inf)))
+    warn_of_rounding(max(scenarios, key=lambda one: (one.side_is_lost, one.scale / (one.cost.common or np.inf))))
     outcome = find_shared(
         SharedSearch(scenarios, shares, Constraint(matroid, shape), how, there, begun.pairs, exact, threads, callback)
     )
@@ -235,6 +235,8 @@ def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floa
     problems = [certifier.problem for certifier in certifiers]
     if not any(problem.cost.has_pairs for problem in problems):
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
+    elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and any(problem.is_lost for problem in problems):
+        outcome = outcome._replace(status=Status.ROUNDING)
     elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and certifiers[0].tol > EXACT:
         outcome = outcome._replace(status=Status.TOLERANCE)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
@@ -281,6 +283,7 @@ def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
                     raise ValueError(f"a Problem must have its labels in the order of the {of} of the others")
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
+        require_plain(one, f"problems[{k}]: solve_shared")
         labels = _tables.first(labels[0], one.labels[0]), _tables.first(labels[1], one.labels[1])
         scenarios.append(one)
     for k, one in enumerate(scenarios):

@@ -5,6 +5,7 @@ carry them out are registered here by its type. Plans of one problem, of scenari
 budgets that only their own function knows go the same way; the solvers behind them differ.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatch
@@ -12,26 +13,35 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import effort
+from . import effort, hard
 from ._checks import Floats, Ints, to_numpy
-from .budgets import Pair, pairs_of
+from .budgets import Pair, free, pairs_of
 from .certify import bounds
 from .certify.certifier import Certifier
 from .effort import DEFAULT, QUICK, Effort
-from .engine import matching
+from .engine import matching, slack
 from .engine.omp_solver import OMPSolver
 from .engine.room import Constraint, fits
 from .engine.shared_solver import SharedOutcome, SharedSolver
 from .engine.shell import better, jumped
 from .forest.local_search import TreeSolver
 from .inner.solvers import EXACT
-from .optimum import is_listed, is_worth_a_jump, keep_optimum, links_before_jump, optimum_from
-from .plan import Callback, Outcome, as_arrays
+from .optimum import (
+    is_listed,
+    is_worth_a_jump,
+    keep_optimum,
+    links_before_jump,
+    optimum_from,
+    prices,
+    unbudgeted_optimum,
+)
+from .plan import Callback, Outcome, Record, Step, as_arrays, nothing
 from .problem import Problem, mean_problem
-from .result import Certificate, Status
+from .result import CHEAP, TIGHT, Certificate, Status
 from .select.generic_greedy import Rule, maximise
 
-_ENDED = Status.STOPPED, Status.OPTIMAL
+_ENDED = Status.STOPPED, Status.OPTIMAL, Status.OPTIMAL_PROVEN
+_SEARCH = effort.TreeSearch()
 
 
 class Links(NamedTuple):
@@ -51,12 +61,12 @@ class GapTest:
 
     def __init__(self, certifier: Certifier, gap_tol: float) -> None:
         self.certifier, self.gap_tol = certifier, gap_tol
-        self.proofs: dict[bool, Certificate] = {}  # the cheap one, and the tight one
+        self.proofs: dict[int, Certificate] = {}  # the cheap one, and the tight one
 
     def __call__(self, plan: Outcome) -> bool:
         """Compare with the cheap bound, and if that is not enough with the tight one, which is computed once."""
         value = self.certifier.problem.value(plan.rows, plan.cols, plan.mass)
-        for tight in (False, True):
+        for tight in (CHEAP, TIGHT):
             if tight not in self.proofs:
                 self.proofs[tight] = self.certifier(plan.rows, plan.cols, plan.mass, value, tight)
             if replace(self.proofs[tight], value=value).relative_gap <= self.gap_tol:
@@ -77,14 +87,16 @@ class Search:
         tol: float = EXACT,
         callback: Callback | None = None,
         gap_tol: float | None = None,
+        deadline: float = np.inf,
     ) -> None:
         self.problem, self.constraint, self.effort, self.given = problem, constraint, how, given
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
-        self.on_trees = problem.has_trees and not how.is_quick
+        self.deadline = deadline  # of `time.monotonic`, after which the best plan so far must do
+        self.on_trees = problem.has_trees and (problem.is_sided or not how.is_quick)
         self.operations = 0.0  # that the last plan took
         self.is_cut, self.seeks_optimum = False, True  # growing ended early; the unbudgeted optimum is a start on trees
-        self.certifier = Certifier(problem, constraint.limits, tol, how)
+        self.certifier = Certifier(problem, constraint.limits, tol, how, is_whole=constraint.oracle is None)
         self.gap_test = None if gap_tol is None else GapTest(self.certifier, gap_tol)
 
     def omp(self, links: Links | None = None, *, told: bool | None = None) -> OMPSolver:
@@ -97,6 +109,7 @@ class Search:
             tol=self.tol,
             callback=self.callback if (self.tells_all if told is None else told) else None,
         )
+        solver.deadline = self.deadline
         if links is not None:
             solver.seed(*links)
         return solver
@@ -106,13 +119,16 @@ class Search:
         solver = TreeSolver(
             self.problem, self.constraint, plan, self.effort.tuning, tol=self.tol, callback=self.callback
         )
+        solver.deadline = self.deadline
         mass = np.zeros(len(links.pairs)) if links.mass is None else links.mass
         solver.begin(*as_arrays(links.pairs), mass)
         return solver
 
     def is_enough(self, plan: Outcome) -> bool:
         """True if there is nothing left to do."""
-        return plan.status in _ENDED or (self.gap_test is not None and self.gap_test(plan))
+        if plan.status in _ENDED or time.monotonic() > self.deadline:
+            return True
+        return self.gap_test is not None and self.gap_test(plan)
 
     def is_within(self, plan: Outcome) -> bool:
         """True if a plan keeps within the budget."""
@@ -128,18 +144,25 @@ class Search:
 
     def proof(self, plan: Outcome) -> Certificate:
         """The tight certificate of a plan, or of an earlier one: its dual point is as good."""
-        if self.gap_test is not None and True in self.gap_test.proofs:
-            return self.gap_test.proofs[True]
+        if self.gap_test is not None and TIGHT in self.gap_test.proofs:
+            return self.gap_test.proofs[TIGHT]
         value = self.problem.value(plan.rows, plan.cols, plan.mass)
-        return self.certifier(plan.rows, plan.cols, plan.mass, value, True)
+        return self.certifier(plan.rows, plan.cols, plan.mass, value, TIGHT)
 
     def smaller(self, how: Effort, problem: Problem | None = None) -> Outcome:
         """The plan that another effort finds, for the problem or for one like it, which begins with nothing."""
-        if problem is None:
-            return find(
-                Search(self.problem, self.constraint, how, given=self.given, tol=self.tol, callback=self.callback)
+        given, callback = (self.given, self.callback) if problem is None else (Links([]), None)
+        return find(
+            Search(
+                self.problem if problem is None else problem,
+                self.constraint,
+                how,
+                given=given,
+                tol=self.tol,
+                callback=callback,
+                deadline=self.deadline,
             )
-        return find(Search(problem, self.constraint, how, given=Links([]), tol=self.tol))
+        )
 
 
 # --- one problem -----------------------------------------------------------------------------------------------------
@@ -147,19 +170,103 @@ class Search:
 
 def find(search: Search) -> Outcome:
     """The best plan that the starts and improvers of the effort lead to."""
+    if search.problem.is_hard:
+        return _find_hard(search)
+    if search.problem.is_sided and not search.on_trees:
+        return _find_with_slack(search)
     plan = _find_on_trees(search) if search.on_trees else _find(search)
     if plan.status is Status.OPTIMAL and search.tol <= EXACT:
         keep_optimum(search.problem, plan)
     return plan
 
 
+def _find_with_slack(search: Search) -> Outcome:
+    """The best plan with one-sided marginals and kernels or ``reg``, by entries for slack."""
+    problem, how = search.problem, search.effort
+    if search.callback is not None:
+        raise ValueError('callback must not be given where sense is not "=", unless kernels are Delta() and reg is 0')
+    pairs, slacks = slack.first_slack(problem)
+    given, mass = search.given, None
+    if not given.pairs or given.mass is not None:
+        mass = np.append(slacks, np.zeros(0) if given.mass is None else given.mass)
+    wide = Search(
+        slack.Slacked.of(problem),
+        slack.room_for_slack(problem, search.constraint),
+        replace(how, starts=(effort.Grown(), effort.Optimum(eliminate=True)) if how.improves else (effort.Grown(),)),
+        given=Links([*pairs, *given.pairs], mass),
+        tol=search.tol,
+    )
+    plan = slack.without_slack(_find(wide), problem.shape)
+    if plan.status is Status.LOCAL and not _has_room(search, plan):
+        return plan._replace(status=Status.BUDGET_USED)
+    return plan
+
+
+def _has_room(search: Search, plan: Outcome) -> bool:
+    """True if the budget would let another pair in that is not forbidden, as far as it counts entries."""
+    held, n = pairs_of(plan.rows, plan.cols), search.problem.shape[1]
+    for first, block in search.problem.cost.blocks():
+        rows, cols = np.nonzero(np.isfinite(block))
+        rows += first
+        others = ~np.isin(rows * n + cols, plan.rows * n + plan.cols)
+        if free(search.constraint.limits, held, rows[others], cols[others]).any():
+            return True
+    return False
+
+
+def _find_hard(search: Search) -> Outcome:
+    """The best plan that keeps the hard marginals, by soft problems with prices; or the one that misses least."""
+    problem, how = search.problem, search.effort
+    optimum = unbudgeted_optimum(problem, how)
+    is_within = search.is_within(optimum)
+    if is_within and optimum.status is Status.OPTIMAL:
+        optimum.record.jump(Outcome(*nothing(), Status.LOCAL, (), Record(), True), optimum, problem.value(*optimum[:3]))
+        return optimum
+    best, given, record = optimum if is_within else None, search.given, Record()
+    costs = prices(problem, how) if optimum.status is Status.OPTIMAL else hard.free(problem)
+    for k, weight in enumerate(how.hard_weights):
+        soft = hard.relaxed(problem, weight, costs)
+        effort_here = (
+            how if k == 0 else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),))
+        )
+        callback = search.callback if k == 0 else None
+        plan = find(Search(soft, search.constraint, effort_here, given=given, tol=search.tol, callback=callback))
+        record = plan.record if k == 0 else record
+        kept = unbudgeted_optimum(there := problem.only(plan.rows, plan.cols), how)
+        status = plan.status if kept.status is Status.OPTIMAL else Status.INFEASIBLE
+        if status is Status.OPTIMAL:
+            status = Status.LOCAL
+        kept = kept._replace(status=status, start=plan.start, record=record)
+        if best is None or _misses_less(problem, kept, best):
+            if best is not None:
+                record.jump(best, kept, problem.value(*kept[:3]))
+            best = kept
+        if plan.status is Status.STOPPED:
+            return best._replace(status=Status.STOPPED)
+        given = Links.of(plan)
+        if kept.status is not Status.INFEASIBLE:
+            given, costs = Links.of(kept), prices(there, how)
+    assert best is not None, "an effort must have hard_weights"
+    return best
+
+
+def _misses_less(problem: Problem, first: Outcome, second: Outcome) -> bool:
+    """True if a plan misses less of the hard marginals than another, or costs less where both miss nothing."""
+    missed, other = (sum(float(each @ each) for each in problem.missed(*plan[:3])) for plan in (first, second))
+    if missed or other:
+        return missed < other * (1.0 - 1e-9)
+    return problem.value(*first[:3]) < problem.value(*second[:3])
+
+
 def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:
     """The plan that a selection rule makes, and what the improvers of the effort make of it."""
     how, problem = search.effort, search.problem
-    matroid = options.pop("matroid")
-    plan = maximise(
-        problem, matroid, rule, start=search.given.pairs, tol=search.tol, callback=search.callback, **options
-    )
+    matroid, told = options.pop("matroid"), search.callback
+
+    def callback(step: Step) -> bool:
+        return (told is not None and bool(told(step))) or time.monotonic() > search.deadline
+
+    plan = maximise(problem, matroid, rule, start=search.given.pairs, tol=search.tol, callback=callback, **options)
     if plan.status is Status.STOPPED or not how.improves:
         return plan
     solver = search.omp(Links.of(plan), told=False)
@@ -213,7 +320,7 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     for _ in range(how.rounds):
         if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > how.operations:
             break
-        kept = _part(best.rows.size, how.share, rng)
+        kept = _part(best.mass, search.problem.cost.entries(best.rows, best.cols), how.share, rng)
         plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
         spent += search.operations
         best = better(search.problem, best, plan)
@@ -222,9 +329,14 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     return best
 
 
-def _part(size: int, share: float, rng: np.random.Generator) -> Ints:
-    """Which of so many links to keep, if a share of them is dropped: one less at least, and one at least."""
-    return rng.permutation(size)[: max(size - max(round(share * size), 1), 1)]
+def _part(mass: Floats, cost: Floats, share: float, rng: np.random.Generator) -> Ints:
+    """Which links to keep, if a share of them is dropped: one less at least, and one at least.
+
+    Draws are made from the links in the order of their masses and costs, so that they are the same for a problem whose
+    points come in another order.
+    """
+    order = np.lexsort((cost, np.round(mass / (mass.max() or 1.0), 9)))
+    return order[rng.permutation(mass.size)[: max(mass.size - max(round(share * mass.size), 1), 1)]]
 
 
 def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> None:
@@ -240,7 +352,7 @@ def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> 
 def _find_on_trees(search: Search) -> Outcome:
     how, best = search.effort, None
     if not any(isinstance(start, effort.Found) for start in how.tree_starts):
-        best = _grown(search)
+        best = _grown_on_trees(search) if search.problem.is_sided else _grown(search)
         if search.is_enough(best):
             return best
     solver: TreeSolver | None = None
@@ -260,6 +372,19 @@ def _find_on_trees(search: Search) -> Outcome:
             break
     assert best is not None, "an effort must begin with Grown or Found"
     return best if solver is None else _improve_on_trees(how.tree_finish, solver, search)
+
+
+def _grown_on_trees(search: Search) -> Outcome:
+    """What was given, grown by local search on trees; or the unbudgeted optimum, where that is allowed."""
+    solver = search.trees(Outcome(*nothing(), Status.LOCAL, (), Record(), True), search.given)
+    solver.improve(next((how for how in search.effort.tree_improvers if isinstance(how, effort.TreeSearch)), _SEARCH))
+    grown = solver.outcome()
+    if grown.status in _ENDED:
+        return grown
+    optimum = optimum_from(search.problem, grown)
+    if optimum is not None and search.is_within(optimum):
+        return jumped(search.problem, grown, optimum)
+    return grown
 
 
 def _improve_on_trees(improvers: Sequence[Any], solver: TreeSolver, search: Search) -> Outcome:
@@ -546,7 +671,8 @@ def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
             spent += search.operations(rows.size)
             if rows.size < 2 or best[0].status in _ENDED or spent > how.operations:
                 break
-            kept = _part(rows.size, how.share, rng)
+            costs = np.array([problem.cost.entries(rows, cols) for problem in search.problems])
+            kept = _part(search.weights @ best[0].mass, search.weights @ costs, how.share, rng)
             best = _better_shared(search, best, pairs_of(rows[kept], cols[kept]))
     return best
 

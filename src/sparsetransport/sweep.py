@@ -6,7 +6,7 @@ from typing import Unpack
 from ._checks import ArrayLike
 from .api import solve_after
 from .options import Budget, Options, SolveOptions
-from .problem import KernelsLike, Problem, WeightsLike, as_problem, second_by_name
+from .problem import KernelsLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
 from .result import Result, Status
 
 
@@ -19,6 +19,7 @@ def solve_sweep(
     kernels: KernelsLike = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     **options: Unpack[SolveOptions],
 ) -> list[Result]:
     """Solve a problem with several budgets, one after another.
@@ -29,7 +30,7 @@ def solve_sweep(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg
+    C, a, b, kernels, unbalanced, reg, sense
         As in `solve`.
     budgets : list of int, Matroid or None
         The budgets, from few links to many; ``None`` for no budget.
@@ -60,7 +61,7 @@ def solve_sweep(
     if "budget" in options:
         raise TypeError("budget must not be given to solve_sweep, which takes a list: budgets=")
     checked = [Options.checked(budget=budget, **options) for budget in budgets]
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     found: list[Result] = []
     for each in checked:
         found.append(solve_after(problem, each, found))

@@ -123,7 +123,15 @@ ours = [vars(module) for name, module in sys.modules.items() if name.startswith(
 print([name for names in ours for name, value in names.items() if getattr(value, "signatures", None)])
 """
 INTERRUPTED = """
-threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+begin = summarise.compile
+
+
+def compile_and_interrupt(*types):
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+    return begin(*types)
+
+
+summarise.compile = compile_and_interrupt
 try:
     summarise(np.ones((2, 2)))
 except KeyboardInterrupt:

@@ -44,7 +44,7 @@ for budget in 4, None, st.PerRow(1), st.PerColumn(2), st.PerRow(1) & st.PerColum
     shared.certify(), shared.plans[0].certify()
 for method in "omp", "stochastic", "residual", "greedy", "residual-greedy":
     for inner in "active_set", "apgd":
-        st.solve(C, a, b, budget=st.PerColumn(1), method=method, inner=inner, reclaim=False, tol=1.0)
+        st.solve(C, a, b, budget=st.PerColumn(1), method=method, inner=inner, reclaim=False, tol=0.5)
 st.solve_sample(X.astype(np.float32), Y.tolist(), budget=4, metric="cosine", kernels=st.IMQ())
 many = rng.normal(size=(2, 320, 2))
 st.solve_sample(*many, kernels="delta", budget=st.PerRow(3)), st.solve_sample(*many, kernels="delta")

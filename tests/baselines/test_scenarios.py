@@ -103,7 +103,7 @@ def in_pytorch(torch, problem, k, eps, max_iter):
     m, n = problem.shape
     weight = problem.unbalanced[0]
     dense = problem.gram_a.matrix, problem.gram_b.matrix, problem.cost.rows(0, m), problem.a, problem.b
-    gram_a, gram_b, cost, a, b = map(torch.from_numpy, dense)
+    gram_a, gram_b, cost, a, b = map(torch.tensor, dense)
     plan, free, chosen = torch.zeros(m, n, dtype=torch.float64), torch.arange(m * n), []
 
     slope = cost - 2 * weight * ((gram_a @ a)[:, None] + gram_b @ b)

@@ -1,12 +1,15 @@
 """Files as people have them: decimal commas, lines of Excel's, names that are numbers, names in another order."""
 
 import csv
+import io
+import zipfile
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from sparsetransport import cli
-from sparsetransport.cli import labelled, reading
+from sparsetransport.cli import labelled, reading, table
 
 
 def invoke(*arguments):
@@ -261,3 +264,74 @@ def test_tables_with_names_refuse_what_is_no_number(folder, cell):
     (folder / "t.csv").write_text(f"plant,vans\nLeeds,{cell}\n")
     with pytest.raises(ValueError, match=r"line 2 \(row 'Leeds'\), column 'vans': '.*' is not a number: write numbers"):
         labelled.read_labelled(folder / "t.csv")
+
+
+# --- hostile files ---------------------------------------------------------------------------------------------------
+
+
+def test_an_archive_that_unpacks_to_much_more_than_its_size_is_refused(tmp_path, monkeypatch):
+    """Zeros and runs of one number: an error before memory is taken for them."""
+    pyarrow = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    zeros = np.zeros((2**20, 1))
+    np.savez_compressed(tmp_path / "x.npz", x=zeros)
+    pq.write_table(pyarrow.table({"x": zeros[:, 0]}), tmp_path / "x.parquet")
+    for name in ("x.npz", "x.parquet"):
+        assert len(reading.read_points(tmp_path / name, "X").points) == len(zeros)
+    monkeypatch.setattr(table, "_UNPACKED", (2**20, 100))
+    for name in ("x.npz", "x.parquet"):
+        with pytest.raises(ValueError, match=f"{name} would unpack to 0.0 GiB, more than 100 times its size"):
+            reading.read_points(tmp_path / name, "X")
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+def test_a_header_that_promises_more_than_there_is(name, tmp_path):
+    path, header = tmp_path / name, io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**46, 2)})
+    if path.suffix == ".npy":
+        path.write_bytes(header.getvalue() + bytes(64))
+    else:
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", header.getvalue() + bytes(64))
+    with pytest.raises(ValueError, match=r"not a NumPy file of numbers|not an array of numbers"):
+        reading.read_points(path, "X")
+
+
+def test_pickled_objects_are_never_loaded(tmp_path):
+    path = tmp_path / "x.npz"
+    np.savez(path, x=np.array([_Trap()], dtype=object))
+    with pytest.raises(ValueError, match="not an array of numbers"):
+        reading.read_points(path, "X")
+    assert not _Trap.sprung
+
+
+class _Trap:
+    """An object that tells when it is unpickled."""
+
+    sprung = False
+
+    def __setstate__(self, state):
+        _Trap.sprung = True
+
+    def __getstate__(self):
+        return {"set": True}
+
+
+def test_a_parquet_file_with_changed_bytes_is_read_or_refused(tmp_path):
+    """Headers that lie about sizes and offsets: numbers or one error that names the file."""
+    pyarrow, rng = pytest.importorskip("pyarrow"), np.random.default_rng(0)
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    pq.write_table(pyarrow.table({"x": rng.random(20), "y": rng.random(20)}), path)
+    right, refused = path.read_bytes(), 0
+    for _ in range(300):
+        changed = bytearray(right)
+        for place in rng.integers(0, len(right), 3):
+            changed[place] = rng.integers(256)
+        path.write_bytes(changed)
+        try:
+            reading.read_points(path, "X")
+        except ValueError as error:
+            refused += 1
+            assert "x.parquet" in str(error)  # noqa: PT017
+    assert refused > 100

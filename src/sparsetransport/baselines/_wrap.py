@@ -13,7 +13,7 @@ from ..build_result import build_result
 from ..certify.certifier import Certifier
 from ..inner.solvers import EXACT
 from ..plan import Outcome, Record
-from ..problem import Problem
+from ..problem import Problem, require_plain
 from ..result import Result, Status
 
 
@@ -46,6 +46,7 @@ class Dense(NamedTuple):
 
 def dense(problem: Problem, method: str, *, balanced: bool) -> Dense:
     """The arrays of a problem; with ``balanced``, ``b`` is scaled to the total of ``a``."""
+    require_plain(problem, method)
     cost = cost_of(problem)
     if not np.isfinite(cost).all():
         raise ValueError(f"C must be finite for {method}, which cannot forbid pairs, got +inf")
@@ -60,6 +61,7 @@ def dense(problem: Problem, method: str, *, balanced: bool) -> Dense:
 
 def cost_of(problem: Problem) -> Floats:
     """The costs as one matrix."""
+    require_plain(problem, "a baseline")
     return np.concatenate([block for _, block in problem.cost.blocks()])
 
 

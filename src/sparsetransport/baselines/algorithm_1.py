@@ -9,7 +9,7 @@ import numpy as np
 from .. import _checks
 from ..budgets import Pair, Uniform
 from ..plan import Callback
-from ..problem import Problem
+from ..problem import Problem, require_plain
 from ..result import Result
 from ..select.generic_greedy import View, maximise
 from ._wrap import as_result
@@ -61,6 +61,7 @@ def algorithm_1(
     >>> ours.value <= literal.value + 1e-9
     True
     """
+    require_plain(problem, "algorithm_1")
     k, max_iter = _checks.positive_int("k", k), _checks.positive_int("max_iter", max_iter)
     if eps is not None and not 0.0 < _checks.number("eps", eps, positive=True) < 1.0:
         raise ValueError(f"eps must be between 0 and 1, got {eps!r}")

@@ -13,7 +13,7 @@ from ..budgets import Pair, PerColumn
 from ..inner.apgd import kkt_residual, times
 from ..inner.solvers import Solution
 from ..plan import Callback
-from ..problem import Problem
+from ..problem import Problem, require_plain
 from ..result import Result
 from ..select.generic_greedy import View, maximise
 from ._wrap import as_result
@@ -64,6 +64,7 @@ def algorithm_2(
     >>> ours.value <= literal.value + 1e-9
     True
     """
+    require_plain(problem, "algorithm_2")
     k, max_iter = _checks.positive_int("k", k), _checks.positive_int("max_iter", max_iter)
     if problem.unbalanced[0] != problem.unbalanced[1]:
         raise ValueError(f"unbalanced must be one number for algorithm_2, got {problem.unbalanced}")

@@ -3,7 +3,7 @@
 import numpy as np
 
 from .. import _checks
-from ..problem import Problem
+from ..problem import Problem, require_plain
 from ..result import Result
 from ._wrap import as_result
 
@@ -43,6 +43,7 @@ def top_k(result: Result, k: int, problem: Problem | None = None) -> Result:
     problem = result.log.get("problem") if problem is None else problem
     if problem is None:
         raise ValueError("problem must be given, got None, for a result that is not of a baseline")
+    require_plain(problem, "top_k")
     parts = result._parts
     keep = np.sort(np.argsort(-parts.mass, kind="stable")[:k])
     m, n = problem.shape

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _checks
 from ..options import CommonOptions
-from ..problem import Problem, weights_of
+from ..problem import Problem, SenseLike, senses_of, weights_of
 from ..result import Result
 from .worker import Budgets, ProblemError, Stop, Task, batch_options, solve_chunk
 
@@ -33,6 +33,7 @@ class BatchOptions(CommonOptions, total=False):
     kernels: Any
     unbalanced: Any
     reg: float
+    sense: SenseLike
     n_jobs: int | None
     progress: bool
 
@@ -59,7 +60,7 @@ def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: 
     budget : int, Matroid, None or a function, optional
         One budget for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side
         has points. The function may be called more than once for a shape; an error in it is an error of the problem.
-    kernels, unbalanced, reg
+    kernels, unbalanced, reg, sense
         As in `solve`, for costs and masses. A `Problem` has its own and is refused if these are given too.
     n_jobs : int, optional
         The number of threads, up to four for each core; -1 for all cores. None for one thread, or for the backend of
@@ -103,6 +104,7 @@ def solve_stream(
     kernels: Any = None,
     unbalanced: Any = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     n_jobs: int | None = None,
     progress: bool = False,
     on_error: str = "raise",
@@ -135,9 +137,10 @@ def solve_stream(
         raise TypeError("rng must be a seed, got a Generator, which workers cannot share")
     _checks.jobs(n_jobs)
     weights_of(unbalanced)
+    senses_of(sense)
     _checks.number("reg", reg, positive=False)
     batch_options(None if callable(budget) else budget, {**options})
-    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg}, {**options}, Stop())
+    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg, "sense": sense}, {**options}, Stop())
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
 
 

@@ -21,7 +21,7 @@ from ..engine.matching import is_one_to_one
 from ..geometry.kernels import Delta
 from ..inner.solvers import EXACT
 from ..options import Budget, Options
-from ..problem import Problem, as_problem, costs_are_lost, weights_of
+from ..problem import Problem, as_problem, costs_are_lost, senses_of, weights_of
 from ..result import Parts, Path, Result, Status
 from .stack import Matrices, Stack, matrices
 
@@ -124,7 +124,7 @@ def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> A
             return Asked(k, arrays, limits, options, _checks.as_numpy)
     problem, give = _problem(item, task.geometry)
     options, limits = budgets(problem.shape)
-    together = batch_solver.fits(problem) and (options.effort.is_quick or not problem.has_deltas)
+    together = problem.is_plain and batch_solver.fits(problem) and (options.effort.is_quick or not problem.has_deltas)
     return Asked(k, problem, limits if together else None, options, give)
 
 
@@ -132,7 +132,8 @@ def _is_plain(geometry: dict[str, Any]) -> bool:
     """True if costs and masses alone define the problems: `Delta` kernels, and valid weights shared by all."""
     kernels = geometry["kernels"]
     try:
-        weights_of(geometry["unbalanced"])
+        if np.inf in weights_of(geometry["unbalanced"]).numbers or senses_of(geometry["sense"]) != ("=", "="):
+            return False
         _checks.number("reg", geometry["reg"], positive=False)
     except (TypeError, ValueError):
         return False
@@ -184,7 +185,8 @@ def batch_options(budget: Any, given: dict[str, Any]) -> Options:
 def _limits(options: Options, shape: Any) -> Limits | None:
     """The limits of the budget, or None if the compiled batch solver does not support the options."""
     how = options.effort
-    unknown = not options.is_compiled or options.gap_tol is not None or not len(how.program) or how.finish
+    is_timed = options.gap_tol is not None or options.time_limit is not None
+    unknown = not options.is_compiled or is_timed or not len(how.program) or how.finish
     if unknown or shape[0] * shape[1] >= how.batch_pairs or not counts(options.matroid):
         return None
     limits = limits_of(options.matroid, shape)
@@ -276,7 +278,7 @@ def _results(
             (),
             backing.restrict,
         )
-        log = {"steps": steps, "unbalanced": (weights[k][0], weights[k][1]), "reg": reg[k]}
+        log = {"steps": steps, "unbalanced": (weights[k][0], weights[k][1]), "reg": reg[k], "sense": ("=", "=")}
         status = _STATUS[codes[k]].said_of(parts, not empty[k], ready.options.tol <= EXACT)
         yield Result(status, True, kkt[k], path, log, parts, backing)
         entry, step, gone = entry + entries, step + steps, gone + departures

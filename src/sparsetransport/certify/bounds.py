@@ -28,7 +28,7 @@ from .._checks import Floats, Ints
 from .._numba.compiling import compiled
 from ..budgets import Limits, Matroid, Uniform, as_matroid, limits_of
 from ..geometry.matrices import Gram
-from ..problem import Problem, require_problem
+from ..problem import Problem, require_plain, require_problem
 
 Conjugate = Callable[[Floats, Floats], tuple[float, Floats, Floats]]
 _BLOCK = 256
@@ -398,6 +398,7 @@ def guarantee(
     (0.393, 0.111)
     """
     require_problem(problem)
+    require_plain(problem, "guarantee")
     known = {"omp": 0, "greedy": 0, "stochastic": 1, "residual": 2, "residual-greedy": 2}
     kind = _checks.choice("method", method, known)
     if not 0.0 < _checks.number("eps", eps, positive=True) < 1.0:

@@ -1,19 +1,24 @@
 """Certificates for the plans of one problem and budget."""
 
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from operator import itemgetter
 
 import numpy as np
 
-from .._checks import Floats, Ints
+from .. import hard
+from .._checks import Floats, Ints, to_numpy
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
-from ..optimum import unbudgeted_optimum
+from ..optimum import potentials, prices, unbudgeted_optimum
 from ..plan import Outcome
 from ..problem import Problem
-from ..result import Certificate
-from . import bounds
+from ..result import TIGHT, BoundRecord, Certificate
+from . import bounds, sided
+from .strongest import BOUNDS, Bound, Plan, Task
 
 _EQUAL, _WEAK = 1e-12, 0.1  # relative gaps: one that counts as zero, and one above which the cheap bound is improved
 _PAIRS_UP_TO, _POINTS_UP_TO = 4_000_000, 2000  # beyond these the improvement takes long and waits for certify()
@@ -24,8 +29,11 @@ _LEAST = 1e-3  # the smallest share, relative to an equal one
 class Certifier:
     """Certificates for plans of one problem and budget."""
 
-    def __init__(self, problem: Problem, limits: Limits, tol: float, effort: Effort = DEFAULT) -> None:
+    def __init__(
+        self, problem: Problem, limits: Limits, tol: float, effort: Effort = DEFAULT, *, is_whole: bool = True
+    ) -> None:
         self.problem, self.limits, self.tol, self.effort = problem, limits, tol, effort
+        self.is_whole = is_whole  # the limits are all of the budget
 
     @property
     def full(self) -> Outcome:
@@ -40,9 +48,11 @@ class Certifier:
         except UnboundedError:
             return False
 
-    def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, tight: bool) -> Certificate:
+    def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, level: int) -> Certificate:
         """The cheap or the tight bound for a plan with this objective."""
-        problem = self.problem
+        problem, tight, began = self.problem, level >= TIGHT, time.monotonic()
+        if not problem.is_plain:
+            return self._sided(rows, cols, mass, value, tight)
         found = [self._bound_at((np.zeros_like(problem.a), np.zeros_like(problem.b)))]
         if problem.reg > 0.0:
             row_sum, col_sum = problem.marginals(rows, cols, mass)
@@ -59,7 +69,74 @@ class Certifier:
         if tight and problem.reg > 0.0 and value - bound > _EQUAL * abs(value):
             starts = [(u, v) for _, u, v in found]
             bound, u, v = bounds.tight_bound(problem, self.limits, starts, value)
-        return Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant)
+        log = (BoundRecord("dual", bound, time.monotonic() - began),)
+        dual = Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant, log)
+        if is_open and (tight or self._is_light):
+            task = Task(problem, self.limits, (rows, cols, mass), value, np.inf, _EQUAL, self.effort)
+            duals = tuple((u, v) for _, u, v in [(bound, u, v), *found])
+            return self._followed(dual, [each for each in BOUNDS if each.level <= level], task._replace(duals=duals))[0]
+        return dual
+
+    def prove_further(
+        self, plan: Plan, known: Certificate, how: Effort, gap_tol: float, deadline: float
+    ) -> tuple[Certificate, Plan | None]:
+        """The certificate after stronger and stronger bounds, and a better plan if one was found.
+
+        They follow until the relative gap is within the tolerance, the time is up, or there are no more of them.
+        """
+        duals = ((to_numpy(known.u), to_numpy(known.v)),)
+        task = Task(self.problem, self.limits, plan, known.value, deadline, max(gap_tol, _EQUAL), how, duals)
+        return self._followed(known, [each for each in BOUNDS if each.level > TIGHT], task)
+
+    def _followed(self, known: Certificate, candidates: Sequence[Bound], task: Task) -> tuple[Certificate, Plan | None]:
+        left = [each for each in candidates if each.applies(self.problem, self.limits)]
+        best, better, log = known.lower_bound, None, list(known.log)
+        while left and replace(known, value=task.value, lower_bound=best).relative_gap > task.gap_tol:
+            began, bound = time.monotonic(), left.pop(0)
+            if began > task.deadline:
+                break
+            until = began + task.effort.bound_share * (task.deadline - began) if left else task.deadline
+            proof = bound.run(task._replace(deadline=until, known=best))
+            log.append(BoundRecord(bound.name, proof.bound, time.monotonic() - began))
+            if self.is_whole and proof.plan is not None:
+                value = self.problem.value(*proof.plan)
+                if value < task.value - _EQUAL * abs(task.value):
+                    better, task = proof.plan, task._replace(plan=proof.plan, value=value)
+            best = max(best, proof.bound)
+        return replace(known, lower_bound=best, log=tuple(log)), better
+
+    def _sided(self, rows: Ints, cols: Ints, mass: Floats, value: float, tight: bool) -> Certificate:
+        """The same where marginals are one-sided or hard."""
+        problem, limits = self.problem, self.limits
+        duals = [hard.free(problem)]
+        if problem.reg > 0.0 and value < np.inf:
+            duals.append(self._dual_of(potentials(problem, self.effort, rows, cols, mass), rows, cols, mass))
+        if self.is_bounded:
+            full, priced = self._full_plan, prices(problem, self.effort)
+            soft = potentials(problem.soft_part, self.effort, *full)
+            duals.append(self._dual_of((soft[0] + priced[0], soft[1] + priced[1]), *full))
+        found = [sided.bound_at(problem, limits, *each) for each in duals]
+        best = max(found, key=itemgetter(0))
+        if tight and problem.reg > 0.0 and value - best[0] > _EQUAL * abs(value):
+            best = max(best, sided.tight_bound(problem, limits, best[1], best[2]), key=itemgetter(0))
+        bound, alpha, beta = best
+        if self.is_bounded and not (problem.has_deltas or problem.reg > 0.0):
+            bound = max(bound, self._full_bound)
+        u, v = sided.residuals(problem, alpha, beta)
+        return Certificate(value, bound, alpha, beta, u, v, problem.constant if problem.constant < np.inf else 0.0)
+
+    def _dual_of(
+        self, potentials: tuple[Floats, Floats], rows: Ints, cols: Ints, mass: Floats
+    ) -> tuple[Floats, Floats]:
+        """The potentials of a plan; of a side whose kernel is not `Delta` what they are ``2 λ G`` times of."""
+        problem = self.problem
+        sums = problem.marginals(rows, cols, mass)
+        errors = problem.counted(sums[0] - problem.a, sums[1] - problem.b)
+        first, second = (
+            each if gram.is_delta else -error
+            for each, gram, error in zip(potentials, (problem.gram_a, problem.gram_b), errors, strict=True)
+        )
+        return first, second
 
     @property
     def _is_light(self) -> bool:

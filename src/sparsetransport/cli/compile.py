@@ -43,7 +43,7 @@ def small_calls() -> dict[str, Callable[[], Any]]:
         "plans with a certified gap": partial(solve, problem, budget=PerColumn(1), gap_tol=1e-9),
         "plans with the delta kernel": partial(solve, alone, budget=9, gap_tol=1e-9),
         "plans with lazy costs": partial(solve, lazy, budget=5, gap_tol=1e-9),
-        "the paper's solver": partial(solve, problem, budget=5, inner="apgd", tol=1.0),
+        "the paper's solver": partial(solve, problem, budget=5, inner="apgd", tol=0.5),
         "greedy with exact gains": partial(solve, problem, budget=PerColumn(1), method="greedy"),
         "batches": partial(solve_batch, [(cost_matrix(X, Y),)] * 2, budget=5),
         "shared links for many scenarios": partial(solve_shared, [problem] * 2, budget=5),

@@ -217,7 +217,16 @@ def _order(
     return [place[name] for name in labels]
 
 
-def build(inputs: Inputs, *, kernels: Any, metric: str | None, normalize: bool, unbalanced: Any, reg: float) -> Problem:
+def build(
+    inputs: Inputs,
+    *,
+    kernels: Any,
+    metric: str | None,
+    normalize: bool,
+    unbalanced: Any,
+    reg: float,
+    sense: Any = "=",
+) -> Problem:
     """The problem that files and options describe."""
     if inputs.costs is None:
         x, y = inputs.points or (None, None)
@@ -231,6 +240,7 @@ def build(inputs: Inputs, *, kernels: Any, metric: str | None, normalize: bool, 
             kernels=kernels,
             unbalanced=unbalanced,
             reg=reg,
+            sense=sense,
         )
     if metric is not None:
         raise ValueError("--metric must not be given with a matrix of costs")
@@ -242,4 +252,6 @@ def build(inputs: Inputs, *, kernels: Any, metric: str | None, normalize: bool, 
         if inputs.points is None:
             raise ValueError("--kernel other than delta, and --bandwidth, need the files of two point sets")
         kernels = tuple(kernels.gram(points) for points in inputs.points)
-    return Problem.from_matrices(costs, inputs.a, inputs.b, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    return Problem.from_matrices(
+        costs, inputs.a, inputs.b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense
+    )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import typer
 from rich import box
 from rich.console import Console
@@ -22,12 +23,13 @@ from ..budgets import Counting, Matroid, PerColumn, PerRow, Uniform
 from ..fewest import Fewest, solve_fewest
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
+from ..geometry.kernels import Delta
 from ..options import METHODS, SolveOptions
 from ..plan import Callback, Step
 from ..problem import Problem, weights_of
-from ..result import Result, summary_lines
+from ..result import Result, Status, summary_lines
 from . import writing
-from .console import Debug, duration, errors, in_background, plain_errors
+from .console import Debug, duration, errors, in_background, plain_errors, say
 from .inputs import Inputs, build, read_inputs
 from .outputs import Output, output, picture
 from .picture import draw
@@ -35,6 +37,7 @@ from .picture import draw
 BOUNDS = {"none": None, "cheap": False, "tight": True}
 INPUT, BUDGET, PROBLEM, OUTPUT = "Input", "Budget", "Problem", "Output"
 TWICE = "Once for both files, or twice: first, second."
+SENSES = {"at-most": "<=", "exact": "=", "at-least": ">="}
 _MUCH = 0.05  # a marginal error that gets a hint
 
 
@@ -47,6 +50,8 @@ class Settings(NamedTuple):
     metric: str | None
     normalize: bool
     unbalanced: Any
+    sense: tuple[str, str]
+    planned: tuple[bool, bool]  # sides whose sense was given
     reg: float
     method: str
     gap_tol: float | None
@@ -106,9 +111,20 @@ def solve(
         bool, typer.Option("--normalize-cost", help="Divide costs by the largest.", rich_help_panel=PROBLEM)
     ] = False,
     unbalanced: Annotated[
-        str,
-        typer.Option(help="Weight of marginal errors: a number, two (3,5), auto or 100xauto.", rich_help_panel=PROBLEM),
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="Weight of marginal errors: a number, two (3,5), auto (default) or 100xauto; inf: none allowed.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    supply: Annotated[
+        str | None,
+        typer.Option(help=f"What sources send of their masses: {', '.join(SENSES)}.", rich_help_panel=PROBLEM),
+    ] = None,
+    demand: Annotated[
+        str | None,
+        typer.Option(help=f"What targets get of their masses: {', '.join(SENSES)}.", rich_help_panel=PROBLEM),
+    ] = None,
     reg: Annotated[float, typer.Option(help="Weight of the quadratic term.", rich_help_panel=PROBLEM)] = 0.0,
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", rich_help_panel=PROBLEM)] = "omp",
     gap_tol: Annotated[
@@ -128,20 +144,26 @@ def solve(
 ) -> None:
     """Compute a transport plan within a budget of links, between the points of two files or for a cost matrix.
 
-    Marginals are soft: row and column sums may differ from the masses. A large --unbalanced makes them nearly hold
-    (see docs/guide.md).
+    Marginals are soft: row and column sums may differ from the masses. With --supply or --demand the marginals of that
+    side are kept, unless --unbalanced gives them a weight, and every point counts for itself unless --kernel says
+    otherwise (see docs/guide.md).
     """
     with plain_errors(debug):
         given = [path for path in (source, target, cost_matrix, a, b) if path is not None]
         plan, drawing = output("plan", out, writing.ENDINGS, given), picture(plot, given)
         _checks.choice("--bound", bound, BOUNDS)
+        planned = supply is not None, demand is not None
         settings = Settings(
             budget=_budget(budget, per_column, per_row),
             within=within,
-            kernels=_kernel(kernel, bandwidth),
+            kernels=Delta() if any(planned) and kernel is None and bandwidth is None else _kernel(kernel, bandwidth),
             metric=metric,
             normalize=normalize_cost,
-            unbalanced=_weights(unbalanced),
+            unbalanced=tuple(np.inf if hard else "auto" for hard in planned)
+            if unbalanced is None
+            else _weights(unbalanced),
+            sense=(_sense("--supply", supply), _sense("--demand", demand)),
+            planned=planned,
             reg=reg,
             method=method,
             gap_tol=gap_tol,
@@ -194,6 +216,22 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
         _print_summary(problem, result, details)
         plan.tell()
         drawing.tell()
+    _warn_of_planning(problem, result, settings)
+
+
+def _warn_of_planning(problem: Problem, result: Result, settings: Settings) -> None:
+    """Warn if much of the demand is unserved or a capacity is exceeded by much, and say what would prevent it."""
+    for side, error, said in (
+        (1, result.unserved[1], "{} of {} targets lack {:.6g} of {:.6g}: --demand exact serves them in full"),
+        (0, result.excess[0], "{} of {} sources send {:.6g} more than their {:.6g}: --supply at-most keeps to that"),
+    ):
+        wanted = (problem.a, problem.b)[side]
+        is_delta = (problem.gram_a, problem.gram_b)[side].is_delta
+        if is_delta and not settings.planned[side] and error.sum() >= _MUCH * wanted.sum() > 0.0:
+            told = said.format(np.count_nonzero(error), len(error), error.sum(), wanted.sum())
+            say(f"Warning: {told}, or says that no plan within the budget does", "yellow")
+    if result.status is Status.INFEASIBLE:
+        say(f"Warning: {result.status}: allow more links, or give --unbalanced a weight", "yellow")
 
 
 class Seconds(NamedTuple):
@@ -232,12 +270,13 @@ def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tupl
         normalize=settings.normalize,
         unbalanced=settings.unbalanced,
         reg=settings.reg,
+        sense=settings.sense,
     )
     options: SolveOptions = {
         "method": settings.method,
         "gap_tol": settings.gap_tol,
         "rng": settings.seed,
-        "callback": callback,
+        "callback": callback if problem.is_plain else None,
     }
     if settings.within is None:
         return problem, solve_transport(problem, budget=settings.budget, **options), None
@@ -258,6 +297,12 @@ def _budget(budget: int | None, per_column: int | None, per_row: int | None) -> 
         if value is not None:
             parts.append(kind(_checks.positive_int(name, value)))
     return functools.reduce(operator.and_, parts) if parts else None
+
+
+def _sense(option: str, name: str | None) -> str:
+    """The sense of a side by its name; exact by default."""
+    found: str = SENSES["exact"] if name is None else _checks.choice(option, name, SENSES)
+    return found
 
 
 def _kernel(name: str | None, bandwidth: str | None) -> Any:
@@ -286,6 +331,8 @@ def _weights(text: str) -> Any:
         if part.strip().endswith("auto"):
             weights_of(part)
             weights.append(part)
+        elif part.strip() == "inf":
+            weights.append(np.inf)
         else:
             weights.append(_checks.number("--unbalanced", _number("--unbalanced", part, rule), positive=True))
     return weights[0], weights[-1]

@@ -3,6 +3,7 @@
 import csv
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from .._checks import Floats, missing
 from .cells import Rows, decimal_sign, like_a_number, number, opening, points_are_clear, read_rows, readable
 from .outputs import either
 
+_UNPACKED = 2**30, 100  # bytes that any file may unpack to, and times its size that a larger one may
 READABLE = (".csv", ".tsv", ".npy", ".npz", ".parquet")
 
 
@@ -161,11 +163,14 @@ def _read_numbers(path: Path) -> Table | None:
 def _load(path: Path) -> Any:
     """What NumPy loads from a file: an array, or several named arrays."""
     try:
-        return np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, zipfile.BadZipFile):
+        loaded = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, MemoryError, zipfile.BadZipFile):
         raise ValueError(f"{path} is not a NumPy file of numbers") from None
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror or error}") from error
+    if not isinstance(loaded, np.ndarray):
+        _require_size(path, sum(part.file_size for part in loaded.zip.infolist()))
+    return loaded
 
 
 def _from_array(path: Path, loaded: Any, key: str) -> Table:
@@ -179,7 +184,7 @@ def _from_array(path: Path, loaded: Any, key: str) -> Table:
             name = f"array {key!r} of {path}"
             try:
                 loaded = arrays[key]
-            except (ValueError, EOFError, zipfile.BadZipFile):
+            except (ValueError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error):
                 raise ValueError(f"{name} is not an array of numbers") from None
     array: NDArray[Any] = loaded
     if array.dtype.kind not in "fiu":
@@ -197,8 +202,11 @@ def _read_parquet(path: Path) -> Table:
     except ImportError:
         raise missing("reading Parquet files needs pyarrow", "parquet") from None
     try:
-        table = pyarrow.parquet.ParquetFile(path).read()
-    except pyarrow.ArrowInvalid:
+        file = pyarrow.parquet.ParquetFile(path)
+        _require_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
+        table = file.read()
+        table.validate(full=True)
+    except (pyarrow.ArrowException, UnicodeDecodeError):
         raise ValueError(f"{path} is not a Parquet file") from None
     names, columns = [], []
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -213,6 +221,16 @@ def _read_parquet(path: Path) -> Table:
             else ["" if cell is None else str(cell) for cell in column.to_pylist()]
         )
     return Table(path, names, columns)
+
+
+def _require_size(path: Path, unpacked: int) -> None:
+    """Refuse a file that says of itself that it unpacks to much more than its size, before memory is taken for it."""
+    most, ratio = _UNPACKED
+    if unpacked > max(most, ratio * path.stat().st_size):
+        raise ValueError(
+            f"{path} would unpack to {unpacked / 2**30:.1f} GiB, more than {ratio} times its size: store it without "
+            "compression if that is right"
+        )
 
 
 def _list(names: Sequence[str]) -> str:

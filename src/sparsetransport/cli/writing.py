@@ -65,11 +65,12 @@ def as_json(result: Result, labels: Labels, details: dict[str, Any]) -> dict[str
     return {
         "shape": list(result.sparse_plan.shape),
         "links": links(result, labels),
-        "value": result.value,
+        "value": _finite(result.value),
         "value_linear": result.value_linear,
         "status": str(result.status),
         "converged": result.converged,
-        "unbalanced": list(result.log["unbalanced"]),
+        "unbalanced": [_finite(weight) for weight in result.log["unbalanced"]],  # null: hard
+        "sense": list(result.log["sense"]),
         "reg": result.log["reg"],
         **{name: _finite(value) for name, value in details.items()},
         "versions": versions(),

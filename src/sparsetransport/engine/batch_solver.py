@@ -237,6 +237,7 @@ def _solve(packed: Pack, program: Floats, tuning: Tuning, plans: Plans) -> None:
             wanted,
             m < 0,
             tuning,
+            packed.size[k, :2],
         )
         left = np.empty(1 + m + n, np.int64)
         left[0] = packed.size[k, 5]

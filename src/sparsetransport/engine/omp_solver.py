@@ -53,6 +53,7 @@ class OMPSolver(Shell):
             float(problem.a.sum() + problem.b.sum()),
             listed,
             tuning,
+            np.array(problem.counted_shape),
         )
         self.work = new_work(self.data, entries, self.room)
         self.room = self.work.room

@@ -1,5 +1,6 @@
 """What every solver does around its compiled functions: record, callbacks, interrupts, room in the arrays."""
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -21,6 +22,7 @@ class Shell:
     def __init__(self, constraint: Constraint, constant: float, callback: Callback | None) -> None:
         self.constraint, self.constant, self.callback = constraint, constant, callback
         self.record, self.start, self.stopped = Record(), tuple[Pair, ...](), False
+        self.deadline = np.inf  # of `time.monotonic`, after which the solver stops
         self.effort = np.zeros(1)  # operations so far
         self.room = constraint.room()
         self.oracle = constraint.attach(self.room, self.support)
@@ -46,7 +48,7 @@ class Shell:
     def note(self, trace: Trace) -> None:
         """Move steps to the record, tell the callback, and raise what the budget's own function has raised."""
         self.raise_errors()
-        if self.record.follow(trace, self.constant, self.callback):
+        if self.record.follow(trace, self.constant, self.callback) or time.monotonic() > self.deadline:
             self.stopped = True
 
     def raise_errors(self) -> None:

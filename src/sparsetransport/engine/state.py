@@ -35,6 +35,7 @@ class Data(NamedTuple):
     wanted: float  # the masses of both sides together
     listed: bool  # candidates come from a list
     tuning: Tuning
+    links: Ints  # (2,) rows and columns of links, which ``reg`` counts; what is behind them is slack
 
 
 @by_address
@@ -138,7 +139,8 @@ def couple(data: Data, work: Work, i: int, j: int) -> None:
 @small_part
 def diagonal(data: Data, i: int, j: int) -> float:
     """The Hessian's diagonal entry of a pair."""
-    return float(gram_diagonal(data.gram_a, i) + gram_diagonal(data.gram_b, j) + data.reg)
+    reg = data.reg if i < data.links[0] and j < data.links[1] else 0.0
+    return float(gram_diagonal(data.gram_a, i) + gram_diagonal(data.gram_b, j) + reg)
 
 
 @small_part

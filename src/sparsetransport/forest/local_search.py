@@ -8,6 +8,8 @@ could help is looked at, and those that seem to are tried:
 - two links ``(i, j)`` and ``(k, l)`` of two trees for ``(i, l)`` and ``(k, j)``.
 """
 
+import time
+
 import numpy as np
 
 from .._checks import Floats, Ints
@@ -23,6 +25,7 @@ from ..geometry._entries import cost_entry
 from ..plan import Callback, Outcome
 from ..problem import Problem
 from ..result import Status
+from .sided import crossed, is_sided, joined_part, joined_trees
 from .trees import Forest, bare, insert, joined_worth, links, other_end, plant, remove, settle, way_round, wish
 from .undo_log import (
     ASLEEP,
@@ -133,6 +136,7 @@ class TreeSolver(Shell):
         self.raise_errors()
         if self.callback is not None and not self.stopped:
             self._tell()
+        self.stopped |= time.monotonic() > self.deadline
 
     def _tell(self) -> None:
         """Write down where the plan is now, if it is better than what was told last, and say so."""
@@ -140,7 +144,7 @@ class TreeSolver(Shell):
         value = self.problem.value(*plan)
         if value < self.value - _LEAST * abs(self.value):
             now = self.told._replace(rows=plan[0], cols=plan[1], mass=plan[2])
-            self.stopped = now.record.jump(self.told, now, value, self.callback)
+            self.stopped |= now.record.jump(self.told, now, value, self.callback)
             self.told, self.value = now, value
 
     def outcome(self) -> Outcome:
@@ -149,7 +153,7 @@ class TreeSolver(Shell):
         self._tell()
         if self.stopped:
             return self.told._replace(status=Status.STOPPED)
-        if self.value == before and self.told.status is not Status.STOPPED:
+        if self.value == before and self.told.status is not Status.STOPPED and self.told.rows.size:
             return self.told
         status = _STATUS[standing(self.forest, self.tol * self.problem.scale, CLOSE)]
         self.raise_errors()
@@ -158,6 +162,8 @@ class TreeSolver(Shell):
 
     def _exact(self, plan: Outcome) -> Outcome:
         """The plan with masses solved all at once where weights so different that rounding shows ask for it."""
+        if self.problem.is_sided:
+            return plan
         fields = self.problem.fields(plan.rows, plan.cols, plan.mass)
         residual = np.abs(self.problem.gradient(fields, plan.rows, plan.cols)).max(initial=0.0)
         if residual <= _EXACT_ENOUGH * self.problem.scale:
@@ -315,6 +321,14 @@ def perturb(
             restore(forest, whole)
 
 
+@small_part
+def _joined(forest: Forest, row: int, col: int, pull: float, limited: bool) -> float:
+    """What a new link between two trees is worth."""
+    if is_sided(forest):
+        return float(joined_trees(forest, row, col, pull, limited))
+    return float(joined_worth(pull, forest.whole[row], forest.whole[col]))
+
+
 @part
 def _force(forest: Forest, point: int, other: int) -> None:
     """Link a pair, if it may be and is not linked by others."""
@@ -391,7 +405,7 @@ def _link_up(
             if pull <= tol or is_tabu(log, row, col):
                 continue
             if forest.tree[other] != tree_here:
-                gain = joined_worth(pull, forest.whole[row], forest.whole[col])
+                gain = _joined(forest, row, col, pull, True)
                 if gain > best and _may_be(forest.room, row, col - m, asks):
                     best, partner = gain, other
             else:
@@ -468,6 +482,8 @@ def _best_replacement(forest: Forest, log: UndoLog, link: int, least: float, eff
     tree_here, low, high = tree[i], place[hanging], last[hanging]
     # were the link cut, potentials of rows would rise by this in the part of its row, and fall by that in the other one
     rises = forest.mass[link] / cut[2, link], -forest.mass[link] / cut[3, link]
+    if is_sided(forest):
+        rises = cut[0, link] - forest.potential[i], forest.potential[j] - cut[1, link]
     small = 0 if cut[2, link] <= cut[3, link] else 1
     found = around(forest, log, forest.ends[small, link], link, log.counts[NEAR])
     log.nearby[found] = forest.ends[1 - small, link]
@@ -497,7 +513,10 @@ def _best_replacement(forest: Forest, log: UndoLog, link: int, least: float, eff
                     others_spread = cut[3 - part_of, link]
                 if pull <= 0.0:
                     continue
-                gain = joined_worth(pull, spread, others_spread)
+                if is_sided(forest):
+                    gain = joined_part(forest, link, part_of, point, other, pull)
+                else:
+                    gain = joined_worth(pull, spread, others_spread)
                 row, col = (point, other) if from_row else (other, point)
                 if gain <= best or (row == i and col == j) or is_tabu(log, row, col):
                     continue
@@ -527,7 +546,10 @@ def _best_crossing(forest: Forest, log: UndoLog, link: int, least: float, effort
         second = col_pull + cut[0, other] - cost_entry(forest.cost, k, j)
         if first <= 0.0 or second <= 0.0 or forest.tree[k] == tree_here:
             continue
-        gain = joined_worth(first, row_spread, cut[3, other]) + joined_worth(second, col_spread, cut[2, other])
+        if is_sided(forest):
+            gain = crossed(forest, link, other, first) + crossed(forest, other, link, second)
+        else:
+            gain = joined_worth(first, row_spread, cut[3, other]) + joined_worth(second, col_spread, cut[2, other])
         gain -= worth + forest.worth[other]
         if gain > best and not is_tabu(log, i, m + l) and not is_tabu(log, k, m + j):
             best, partner = gain, other
@@ -572,7 +594,7 @@ def _exchange(
         keep_whole(forest, whole, col)
         remove(forest, link)
         effort[0] += _settle_both(forest, i, j)
-        gain = joined_worth(max(wish(forest, row, col), 0.0), forest.whole[row], forest.whole[col])
+        gain = _joined(forest, row, col, max(wish(forest, row, col), 0.0), False)
         if value_of(forest, log) - gain < log.value[0] - least:  # else links lost with the cut rule it out already
             effort[0] += _link(forest, row, col, tol)
     if value_of(forest, log) < log.value[0] - least:

@@ -25,7 +25,8 @@ from .._numba.borrowed import by_address
 from .._numba.compiling import compiled, part, small_part
 from ..engine.room import Room, count
 from ..geometry._entries import Cost, cost_entry
-from ..problem import Problem
+from ..problem import Problem, potentials_of
+from .sided import clipped, describe_tree, is_sided, oppose
 
 _TINY = 1e-15  # of all masses: a link with less has none
 
@@ -59,8 +60,12 @@ class Forest(NamedTuple):
     order: Ints  # (points,) of a tree, by place
     stack: Ints  # (points,)
     pending: Ints  # (points,)
-    counts: Ints  # spare links, trees so far
+    counts: Ints  # spare links, trees so far, what the anchor of a tree blocks: see `sided`
     tiny: Floats  # (1,) what counts as no mass
+    bound: Floats  # (2, points) the lowest and the highest potential; no points where all senses are "="
+    reach: Floats  # (5, points) what a tree may send more or less: see `sided`
+    parts: Floats  # (8, room) the same for the parts of a tree, were a link cut
+    span: Floats  # (8, points + 1) how far potentials are from their bounds
 
 
 def bare(problem: Problem, room: Room, share: Floats | float = 1.0) -> Forest:
@@ -73,6 +78,7 @@ def bare(problem: Problem, room: Room, share: Floats | float = 1.0) -> Forest:
     wanted = np.concatenate([problem.a, problem.b]) * share
     give = np.repeat(np.divide(0.5, problem.unbalanced), (m, n)) * share
     floats, ints = np.zeros(points), np.zeros(points, np.int64)
+    sided = points if problem.is_sided else 0
     pairs, none = np.zeros((2, points), np.int64), np.full(points, -1)
     return Forest(
         cost=problem.cost.compiled,
@@ -100,8 +106,14 @@ def bare(problem: Problem, room: Room, share: Floats | float = 1.0) -> Forest:
         order=ints.copy(),
         stack=ints.copy(),
         pending=ints.copy(),
-        counts=np.array([points, 0]),
+        counts=np.array([points, 0, 0]),
         tiny=np.array([_TINY * float(wanted.sum())]),
+        bound=np.repeat(np.transpose([potentials_of(sense) for sense in problem.sense]), (m, n), axis=1)[
+            :, :sided
+        ].copy(),
+        reach=np.zeros((5, sided)),
+        parts=np.zeros((8, sided)),
+        span=np.zeros((8, sided + 1)),
     )
 
 
@@ -235,30 +247,46 @@ def _walk(forest: Forest, root: int) -> int:
 
 
 @part
-def _approach(forest: Forest, size: int) -> int:
-    """Go towards the best masses on a tree, until the first of them is zero: that link, or -1."""
-    order, above, mass, goal = forest.order, forest.above, forest.mass, forest.goal
-    potential, need, give, below = forest.potential, forest.need, forest.give, forest.below
-    m = forest.rows
+def _balance(forest: Forest, size: int) -> tuple[float, float]:
+    """The shift of the potentials that balances a tree, and its spread; the sums of the points without it."""
+    order, potential, need, give, m = forest.order, forest.potential, forest.need, forest.give, forest.rows
     surplus = spread = 0.0  # of rows over columns, and what a shift of the potentials takes off it
     for k in range(size):
         point = order[k]
         need[point] = forest.wanted[point] - potential[point] * give[point]
         surplus += need[point] if point < m else -need[point]
         spread += give[point]
-    shift = surplus / spread
+    return surplus / spread, spread
+
+
+@part
+def _approach(forest: Forest, size: int) -> int:
+    """Go towards the best masses on a tree, until the first of them is zero: that link, or -1."""
+    order, above, mass, goal = forest.order, forest.above, forest.mass, forest.goal
+    potential, need, give, below = forest.potential, forest.need, forest.give, forest.below
+    m, opposed = forest.rows, -1
+    shift, spread = _balance(forest, size)
+    if is_sided(forest):
+        shift, anchor, opposed = clipped(forest, size, shift)
+        if anchor >= 0 and anchor != order[0]:
+            shift += potential[anchor] if anchor < m else -potential[anchor]
+            _walk(forest, anchor)
+            _balance(forest, size)
     for k in range(size):
         point = order[k]
         change = shift if point < m else -shift
         potential[point] += change
         need[point] -= change * give[point]
         below[point], forest.whole[point], forest.last[point] = give[point], spread, k
+    if opposed >= 0:
+        oppose(forest, size, opposed)
     length, blocking = 1.0, -1
     for k in range(size - 1, 0, -1):
         point = order[k]
         link = above[point]
         towards = other_end(forest, link, point)
-        goal[link] = need[point]
+        if opposed < 0:
+            goal[link] = need[point]
         need[towards] -= goal[link]
         below[towards] += below[point]
         forest.last[towards] = max(forest.last[towards], forest.last[point])
@@ -285,6 +313,8 @@ def _describe(forest: Forest, size: int) -> None:
         cut[0, link] = forest.potential[forest.ends[0, link]] + rise[0]
         cut[1, link] = forest.potential[forest.ends[1, link]] + rise[1]
         forest.worth[link] = 0.5 * mass[link] * (rise[0] + rise[1])
+    if is_sided(forest):
+        describe_tree(forest, size)
 
 
 @part

@@ -208,6 +208,13 @@ class Gram:
             result += self.block(everything, part) @ vector[part]
         return result
 
+    @cached_property
+    def root(self) -> Floats:
+        """A square root: ``root.T @ root`` is the matrix."""
+        every = np.arange(self.size)
+        values, vectors = np.linalg.eigh(self.block(every, every))
+        return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T, np.float64)
+
     @property
     def is_delta(self) -> bool:
         """True if this is the identity matrix."""

@@ -16,7 +16,7 @@ from ..geometry.kernels import Delta
 from ..geometry.matrices import Gram, gram_rounding
 from ..gradients import named, newton_step, step_backward, transport_backward
 from ..options import Options
-from ..problem import Problem, weights_of
+from ..problem import Problem, require_finite_weights
 from ..result import Result
 from .geometry import require_tensor
 
@@ -114,7 +114,7 @@ def solve_tensors(
     sides = _Sides.of(C, a, b, kernels)
     given = {"unbalanced": options.pop("unbalanced"), "reg": options.pop("reg")}
     Options.checked(**options | {"start": None if isinstance(start, list) and is_results(start) else start})
-    weights_of(given["unbalanced"])
+    require_finite_weights(given["unbalanced"], "gradients")
     _checks.number("reg", given["reg"], positive=False)
     if isinstance(options.get("rng"), np.random.Generator) and C.ndim > 2:
         raise TypeError("rng must be a seed, got a Generator, which the threads of a batch cannot share")

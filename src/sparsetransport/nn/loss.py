@@ -13,7 +13,7 @@ from ..budgets import Matroid
 from ..geometry.costs import METRICS
 from ..geometry.kernels import as_kernel
 from ..options import Options
-from ..problem import sides_of, weights_of
+from ..problem import require_finite_weights, sides_of
 from ..result import Result
 from .autograd import is_results, require_fixed, solve_tensors
 from .geometry import cost_matrix, directions, gram_matrix, require_finite, two_sides
@@ -90,7 +90,7 @@ class SparseTransportLoss(torch.nn.Module):
         for k, each in enumerate(sides_of(kernels, "median")):
             as_kernel(f"kernels[{k}]", each)
         require_fixed(unbalanced=unbalanced, reg=reg)
-        weights_of(unbalanced)
+        require_finite_weights(unbalanced, "gradients")
         _checks.number("reg", reg, positive=False)
         start = options.get("start")
         many = isinstance(start, list) and is_results(start)  # one for every problem of a batch

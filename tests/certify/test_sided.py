@@ -1,0 +1,42 @@
+"""Bounds of one-sided and hard marginals: below every plan, and exact where nothing limits it."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import sparsetransport as st
+from sparsetransport.budgets import limits_of
+from sparsetransport.certify import sided
+
+
+def problems():
+    for seed, (sense, weight, reg) in enumerate(product([("<=", "="), ("=", ">=")], [2.0, np.inf], [0.0, 0.4])):
+        rng = np.random.default_rng(seed)
+        C, a, b = rng.random((6, 5)), rng.random(6) + 0.1, rng.random(5) + 0.1
+        a *= (1.5 if sense[0] == "<=" else 1.0) * b.sum() / a.sum()
+        yield st.Problem.from_matrices(C, a, b, unbalanced=weight, reg=reg, sense=sense)
+
+
+@pytest.mark.parametrize("problem", list(problems()), ids=str)
+def test_any_potentials_prove_a_bound(problem):
+    """For random ones it is below the plans found with and without a budget; without, certificates close the gap."""
+    rng = np.random.default_rng(0)
+    full, few = st.solve(problem), st.solve(problem, budget=7)
+    assert few.value >= full.value - 1e-9
+    limits = limits_of(st.Uniform(7), problem.shape)
+    for _ in range(20):
+        bound = sided.bound_at(problem, limits, rng.normal(size=6), rng.normal(size=5))[0]
+        assert bound <= few.value + 1e-9
+    assert full.certify().relative_gap < 1e-6
+    proof = few.certify()
+    assert proof.lower_bound <= few.value + 1e-9
+    again = sided.bound_at(problem, limits, proof.potential_a, proof.potential_b)[0]
+    assert again == pytest.approx(proof.lower_bound, rel=1e-9)
+
+
+def test_points_beyond_reach_count():
+    """Two links reach two of five columns that must have mass: the bound knows what the others cost."""
+    C, b = np.full((3, 5), 0.1), np.ones(5)
+    result = st.solve(C, np.full(3, 9.0), b, budget=2, unbalanced=10.0, sense=("<=", "="))
+    assert result.lower_bound >= 0.9 * result.value >= 0.9 * 30.0
