@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo lint test bench soak clean
+.PHONY: help setup demo lint test bench docs soak clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,6 +35,9 @@ test: lint ## lint, then the tests and doctests with coverage
 bench: setup ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
+docs: $(VENV)/.stamp-docs ## Build the site with its gallery in build/site; warnings are errors
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going docs build/site $(ARGS)
+
 soak: setup ## Solve for an hour: memory must stay flat and random problems must check (failures go to soak/)
 	@$(BIN)/python -m benchmarks.soak --minutes 30 --keep soak $(ARGS)
 
@@ -57,3 +60,7 @@ $(VENV)/.stamp-setup: pyproject.toml requirements-dev.txt | $(BIN)/python
 	@echo "Installing the development environment into $(VENV) (a minute or two)"
 	@$(PIP) --requirement requirements-dev.txt --editable '.[all]'
 	@touch $(VENV)/.stamp-demo $@
+
+$(VENV)/.stamp-docs: requirements-docs.txt $(VENV)/.stamp-setup
+	@$(PIP) --requirement requirements-docs.txt
+	@touch $@

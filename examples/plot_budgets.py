@@ -1,4 +1,8 @@
-"""One problem under four budgets, each plan drawn as a matrix.
+"""
+Budgets side by side
+====================
+
+One problem under four budgets, each plan drawn as a matrix.
 
 Writes budgets.png.
 """

@@ -1,4 +1,8 @@
-"""How many links are enough: plans for several budgets with their lower bounds, and a proven minimum.
+"""
+How many links are enough
+=========================
+
+How many links are enough: plans for several budgets with their lower bounds, and a proven minimum.
 
 Writes how_many_links.png.
 """

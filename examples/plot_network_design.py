@@ -1,4 +1,8 @@
-"""Which links to build between plants and products, if demand is known only as a sample of scenarios.
+"""
+Network design
+==============
+
+Which links to build between plants and products, if demand is known only as a sample of scenarios.
 
 Writes network_design.png.
 """

@@ -1,4 +1,8 @@
-"""Routing a batch of tokens to eight experts: the load of each, and the gate probability that balance costs.
+"""
+Loads of a router
+=================
+
+Routing a batch of tokens to eight experts: the load of each, and the gate probability that balance costs.
 
 Writes router.png.
 """

@@ -1,4 +1,8 @@
-"""Two point clouds with budgets of 10, 30 and 90 links: the plans, their objectives and certified gaps.
+"""
+Two clouds of points
+====================
+
+Two point clouds with budgets of 10, 30 and 90 links: the plans, their objectives and certified gaps.
 
 Writes two_clouds.png.
 """

@@ -1,6 +1,10 @@
-"""Word alignment of two paraphrases: one link per word, and the phrases that the second pass adds.
+"""
+Word alignment
+==============
 
-Needs `pip install sparsetransport[align]`; without it, counts of letters are used. Writes word_alignment.png.
+Word alignment of two paraphrases: one link per word, and the phrases that the second pass adds.
+
+Needs ``pip install sparsetransport[align]``; without it, counts of letters are used. Writes word_alignment.png.
 """
 
 import importlib.util

@@ -91,7 +91,7 @@ def test_barycentres_are_averages_of_where_the_mass_goes():
     plan = result.plan
     expected = (plan @ Y)[:2] / plan.sum(axis=1)[:2, None]
     np.testing.assert_allclose(result.a_to_b[:2], expected)
-    assert np.isnan(result.a_to_b[2]).all()
+    assert np.isnan(result.a_to_b[2]).all()  # it has no mass, and no warning
     np.testing.assert_allclose(result.b_to_a, (plan.T @ X) / plan.sum(axis=0)[:, None])
 
 
@@ -286,11 +286,16 @@ def test_mass_off_the_mark(solve):
         assert share > 0.0
 
 
-@pytest.mark.parametrize("solve", [st.solve, lambda C, a=None, **options: st.solve_batch([(C, a)], **options)[0]])
+def alone_in_a_batch(C, a=None, **options):
+    return st.solve_batch([C if a is None else (C, a)], **options)[0]
+
+
+@pytest.mark.parametrize("solve", [st.solve, alone_in_a_batch])
 def test_an_empty_plan_says_why(solve):
     """Costs that nothing is worth; and nothing to move, which is another matter."""
-    assert solve(np.ones((3, 2)), unbalanced=0.1).status is st.Status.EMPTY
-    assert solve(np.ones((3, 2)), unbalanced=0.1, budget=2, gap_tol=1e-3).status is st.Status.EMPTY
+    problem = st.Problem.from_matrices(np.ones((3, 2)), unbalanced=0.1)
+    assert solve(problem).status is st.Status.EMPTY
+    assert solve(problem, budget=2, gap_tol=1e-3).status is st.Status.EMPTY
     assert solve(np.ones((3, 2)), np.zeros(3), unbalanced=0.1).status is st.Status.OPTIMAL
 
 
@@ -344,3 +349,47 @@ def test_figures_without_a_meaning_are_not_told_in_per_cent(a, b):
 def test_a_gap_below_zero_is_rounding():
     assert _share(-1e-17) == "0.00 % of"
     assert _share(5e7) == "5e+07 times"
+
+
+def test_an_empty_plan_warns_with_the_weight_that_moves_mass():
+    """Below the weight named nothing moves, above it something does."""
+    C = np.array([[4.0, 3.0], [5.0, 6.0]])
+    with pytest.warns(st.SparseTransportWarning, match=r"the plan is empty: .* unbalanced = 1\.5 for the first link"):
+        assert st.solve(C, unbalanced=1.0).rows.size == 0
+    assert st.solve(st.Problem.from_matrices(C, unbalanced=1.499)).rows.size == 0
+    assert st.solve(C, unbalanced=1.501).links.tolist() == [[0, 1]]
+
+
+# --- the norm that was asked for, and points without a link ----------------------------------------------------------
+
+
+def test_errors_are_told_in_the_norm_of_the_kernel(case):
+    """From the definition, with the Gram matrices as arrays."""
+    result = case.solve(budget=9)
+    missed = result.plan.sum(1) - case.a, result.plan.sum(0) - case.b
+    for told, by, gram, wanted in zip(result.kernel_errors, missed, (case.Ga, case.Gb), (case.a, case.b), strict=True):
+        assert told == pytest.approx(np.sqrt(by @ gram @ by / (wanted @ gram @ wanted)))
+    assert f"marginal errors {100 * result.kernel_errors[0]:.{int(result.kernel_errors[0] < 0.1)}f} %" in repr(result)
+    delta = st.solve(case.C, case.a, case.b, budget=5)
+    assert delta.kernel_errors[0] == pytest.approx(np.linalg.norm(delta.marginal_a - case.a) / np.linalg.norm(case.a))
+
+
+def test_a_wide_kernel_says_that_fewer_links_are_enough():
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(15, 2)) + 1.0
+    wide = st.solve_sample(X, Y, budget=30, kernels=st.RBF(10.0))
+    assert wide.status is st.Status.OPTIMAL
+    sentence = f"{len(wide.mass)} of 30 links: at this bandwidth more would not lower the objective"
+    assert sentence in repr(wide)
+    assert f"status: {sentence}" in wide.summary()
+
+
+def test_points_without_a_link_are_counted_and_named():
+    pd = pytest.importorskip("pandas")
+    X, Y = pd.DataFrame({"x": [0.0, 1.0, 5.0]}, list("pqr")), pd.DataFrame({"x": [0.0, 1.0]}, list("vw"))
+    result = st.solve_sample(X, Y, budget=2, kernels=st.Delta())
+    assert result.without_link == (["r"], [])
+    assert "without a link: 1 of 3 rows (r) and 0 of 2 columns" in result.summary()
+    with pytest.warns(st.SparseTransportWarning, match=r"a_to_b is NaN for 1 of 3 points, which have no link \(r\)"):
+        assert np.isnan(result.a_to_b).tolist() == [[False], [False], [True]]
+    assert not np.isnan(result.b_to_a).any()

@@ -4,6 +4,7 @@ from ._checks import ConvergenceWarning, SparseTransportWarning
 from .api import lower_bound, solve, solve_problem, solve_sample, solve_support
 from .batch import ProblemError, solve_batch, solve_stream
 from .budgets import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
+from .build_result import load
 from .certify.bounds import guarantee
 from .effort import BARE, DEFAULT, QUICK, THOROUGH, Effort
 from .fewest import Fewest, solve_fewest
@@ -85,6 +86,7 @@ __all__ = [
     "View",
     "cost_matrix",
     "guarantee",
+    "load",
     "lower_bound",
     "maximise",
     "solve",

@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
+from . import _tables
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Seed = int | np.random.Generator | None
@@ -79,7 +81,7 @@ def to_numpy(value: Any) -> NDArray[Any]:
         return np.asarray(value.float() if value.is_floating_point() and value.itemsize < 4 else value)
     if array_api_compat.is_cupy_array(value):
         return np.asarray(value.get())
-    array = np.asarray(value)
+    array = np.asarray(_tables.numbers(value))
     if array.dtype == object:
         return _unboxed(array)
     return array.astype(np.float32) if array.dtype.name in _NARROW else array
@@ -193,7 +195,7 @@ def masses(name: str, value: Any, size: int) -> Floats:
     """Non-negative masses of ``size`` points; uniform with total one for None."""
     if value is None:
         return np.full(size, 1.0 / size)
-    array = real_array(name, value, ndim=1)
+    array = real_array(name, _tables.column(value), ndim=1)
     if array.size != size:
         raise ValueError(f"{name} must have one mass for each of the {size} points, got {array.size}")
     if array.min() < 0.0:

@@ -1,6 +1,11 @@
-"""Tables of pandas and polars: their rows and columns are matched by label."""
+"""Tables of pandas, polars and their like: rows and columns are matched by label, and results become tables again.
+
+A table without an index, such as one of polars, may hold the labels of its rows in one column of strings.
+"""
 
 from typing import Any
+
+import numpy as np
 
 Labels = list[Any] | None
 """The labels of one side, in order; None if there are none."""
@@ -9,14 +14,55 @@ Labels = list[Any] | None
 def labels(table: Any, axis: str) -> Labels:
     """The labels of the "index" or the "columns" of a table; None where it has none, as for any other array.
 
-    polars has names of columns only; those that it makes up ("column_0", "column_1", ...) count as none.
+    The names of columns that polars makes up ("column_0", "column_1", ...) count as none.
     """
     if hasattr(table, "iloc"):
         return None if axis == "columns" and table.ndim < 2 else list(getattr(table, axis))
-    if axis == "columns" and _is_polars(table):
-        names = list(table.columns)
-        return None if names == [f"column_{k}" for k in range(len(names))] else names
+    frame = _unindexed(table)
+    if frame is None:
+        return None
+    held = _label_column(frame)
+    if axis == "index":
+        return None if held is None else frame[held].to_list()
+    names = [name for name in frame.columns if name != held]
+    return None if names == [f"column_{k}" for k in range(len(names))] else names
+
+
+def numbers(table: Any) -> Any:
+    """The numbers of a table without an index, its column of labels left out; anything else as it is."""
+    frame = _unindexed(table)
+    if frame is None:
+        return table
+    held = _label_column(frame)
+    return (frame if held is None else frame.drop(held)).to_numpy()
+
+
+def column(table: Any) -> Any:
+    """The one column of a table of masses; anything else as it is."""
+    array = np.asarray(numbers(table)) if _is_table(table) else None
+    return table if array is None or array.ndim != 2 or array.shape[1] != 1 else array[:, 0]
+
+
+def library(*tables: Any) -> str | None:
+    """The name of the library of the first table or series among these; None if there is none."""
+    for table in tables:
+        if _is_table(table) or hasattr(type(table), "to_frame"):
+            import narwhals
+
+            known = narwhals.from_native(table, allow_series=True, pass_through=True)
+            if known is not table:
+                return str(known.implementation.value)
     return None
+
+
+def built(columns: dict[str, Any], library: Any) -> Any:
+    """A table of a library, by its name."""
+    import narwhals
+
+    try:
+        return narwhals.from_dict(columns, backend=library).to_native()
+    except ImportError:
+        raise ImportError(f"a table of {library} needs {library}: pip install {library}") from None
 
 
 def first(*known: Labels) -> Labels:
@@ -32,9 +78,14 @@ def aligned(name: str, table: Any, axis: str, wanted: Labels, of: str) -> Any:
     places = order(name, labels(table, axis), wanted, of)
     if places is None:
         return table
+    if hasattr(table, "iloc"):
+        return table.iloc[places] if axis == "index" else table.iloc[:, places]
+    frame = _unindexed(table)
     if axis == "index":
-        return table.iloc[places]
-    return table[:, places] if _is_polars(table) else table.iloc[:, places]
+        return frame[places].to_native()
+    held = _label_column(frame)
+    names = [name for name in frame.columns if name != held]
+    return frame.select([held] * (held is not None) + [names[k] for k in places]).to_native()
 
 
 def matched(name: str, table: Any, rows: Labels, columns: Labels) -> Any:
@@ -66,6 +117,24 @@ def order(name: str, held: Labels, wanted: Labels, of: str) -> list[int] | None:
     return places
 
 
-def _is_polars(table: Any) -> bool:
-    """True for a data frame of polars."""
-    return type(table).__module__.partition(".")[0] == "polars" and hasattr(table, "get_columns")
+def _is_table(value: Any) -> bool:
+    """True for a data frame or a series; without an import, since most values are arrays."""
+    return hasattr(type(value), "iloc") or hasattr(type(value), "__dataframe__") or hasattr(type(value), "get_columns")
+
+
+def _unindexed(table: Any) -> Any:
+    """A data frame without an index, in the interface of narwhals; None for anything else."""
+    if not _is_table(table) or hasattr(table, "iloc"):
+        return None
+    import narwhals
+
+    return narwhals.from_native(table, eager_only=True)
+
+
+def _label_column(frame: Any) -> str | None:
+    """The column of strings, if there is one and no more."""
+    import narwhals
+
+    kinds = narwhals.String, narwhals.Categorical, narwhals.Enum
+    found = [str(name) for name, kind in frame.schema.items() if isinstance(kind, kinds)]
+    return found[0] if len(found) == 1 else None

@@ -157,7 +157,9 @@ def solve(
     )
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
-    return solve_checked(problem, options, _checks.same_kind(C, a, b))
+    result = solve_checked(problem, options, _checks.same_kind(C, a, b))
+    _warn_if_empty(result, problem, is_given=isinstance(C, Problem))
+    return result
 
 
 def solve_sample(
@@ -269,7 +271,9 @@ def solve_sample(
         sense=sense,
         lazy=True if lazy is None and device is not None else lazy,
     )
-    return solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
+    result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
+    _warn_if_empty(result, problem, is_given=False)
+    return result
 
 
 def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[SolveOptions]) -> Result:
@@ -389,6 +393,24 @@ def _device_for(problem: Problem, device: str | None, points: Any) -> str | None
         )
     _checks.cuda_device("device", device)
     return device
+
+
+def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
+    """Warn if no mass moves for want of weight, and say which weight would move some; not of a `Problem` given."""
+    if result.status is not Status.EMPTY or is_given or not problem.is_plain:
+        return
+    r, c = problem.base
+    factor = np.inf
+    for first, costs in problem.cost.blocks():
+        gain = -(r[first : first + len(costs), None] + c)  # of moving mass: from what weight on it is worth the cost
+        ratio = np.divide(costs, gain, out=np.full_like(gain, np.inf), where=gain > 0.0)
+        factor = min(factor, float(ratio.min()))
+    if factor < np.inf:
+        weights = " and ".join(f"{factor * weight:.3g}" for weight in dict.fromkeys(problem.unbalanced))
+        _checks.warn(
+            "the plan is empty: moving mass costs more than the marginal errors it removes; it takes a weight above "
+            f"unbalanced = {weights} for the first link, and unbalanced='auto' finds one for all mass"
+        )
 
 
 def solve_checked(problem: Problem, options: Options, give: Any, *, device: str | None = None) -> Result:

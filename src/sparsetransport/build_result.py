@@ -1,5 +1,6 @@
 """What a solve found as users see it: a result with its figures, its path and what proves it."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,18 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from . import _checks, hard
+from . import _checks, hard, mapping, saved
 from ._checks import Floats, Ints
-from .budgets import Limits
+from .budgets import UNLIMITED, Limits
 from .certify.certifier import Certifier
 from .effort import DEFAULT, Effort
+from .geometry.matrices import Gram
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
 from .large import known_prices
 from .optimum import potentials, unbudgeted_optimum
 from .plan import Outcome, Record
 from .problem import Problem
-from .result import Certificate, Parts, Result, Status
+from .result import Certificate, Facts, Parts, Path, Result, Status
 
 SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 
@@ -38,6 +40,39 @@ class Backing:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_certifier": self.certifier, "give": self.give}
+
+    @property
+    def problem(self) -> Problem:
+        """The problem."""
+        return self.certifier.problem
+
+    def facts(self, parts: Parts) -> Facts:
+        """What the problem says of a plan."""
+        problem = self.problem
+        first, second = _kernel_errors(problem, parts)
+        return Facts(
+            problem.labels,
+            problem.library,
+            problem.cost.entries(parts.rows, parts.cols),
+            (first, second),
+            (problem.gram_a.is_delta, problem.gram_b.is_delta),
+            total if (total := int(self.certifier.limits.total)) < UNLIMITED else None,
+        )
+
+    def barycentres(self, parts: Parts, side: int) -> Floats:
+        """Where the points of a side go on average."""
+        return mapping.barycentres(self.problem, parts, side)
+
+    def transport(self, parts: Parts, side: int, new: Any) -> Floats:
+        """Where new points of a side go on average."""
+        return mapping.of_new_points(self.problem, parts, side, new)
+
+    def save(self, path: Any, result: Result, with_problem: bool | None) -> None:
+        """Write the result to a file, with the problem or without."""
+        certifier, stored = self.certifier, with_problem
+        if stored is None:
+            stored = saved.size(certifier.problem) <= saved.STORED_UP_TO
+        saved.save(path, result, result._facts, certifier if _checks.flag("problem", stored) else None)
 
     def prove(self, parts: Parts, level: int) -> Certificate:
         """The cheap or the tight certificate, with the user's kind of arrays."""
@@ -66,6 +101,96 @@ class Backing:
         limits = self.certifier.limits
         limits = limits._replace(total=min(limits.total, max(entries, 1)))
         return on_support(self.certifier.problem, rows, cols, limits, self.give)
+
+
+class Unbacked:
+    """What is left of a problem that was not saved with its result."""
+
+    give, problem = staticmethod(_checks.as_numpy), None
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def facts(self, parts: Parts) -> Facts:
+        """What was saved of the problem."""
+        return self._facts
+
+    def save(self, path: Any, result: Result, with_problem: bool | None) -> None:
+        """Write the result to a file once more."""
+        if with_problem:
+            self._refuse()
+        saved.save(path, result, self._facts, None)
+
+    def _refuse(self, *arguments: Any) -> Any:
+        raise ValueError("the result was saved without its problem, which this needs: save it with problem=True")
+
+    prove = prove_further = restrict = barycentres = transport = _refuse
+
+
+def load(path: Any) -> Result:
+    """Load a result that `Result.save` wrote.
+
+    Nothing in the file is executed. A file of another kind or of an unknown version, and one with arrays that do not
+    fit together, raises a ``ValueError`` that says what is wrong.
+
+    Parameters
+    ----------
+    path : str or Path
+        Ends in ``.npz`` or ``.json``.
+
+    Returns
+    -------
+    Result
+        With NumPy arrays. ``problem`` is None if the problem was not saved; then only bounds that were known are.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, sparsetransport as st
+    >>> res = st.solve([[0.0, 2.0], [2.0, 1.0]], budget=1, unbalanced=10.0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     res.save(pathlib.Path(folder, "plan.npz"))
+    ...     again = st.load(pathlib.Path(folder, "plan.npz"))
+    >>> again
+    Result(1 of 2x2 entries, value=5, marginal errors 50 % and 50 %, the budget is used up)
+    """
+    held = saved.read(path)
+    backing: Backing | Unbacked = Unbacked(held.facts)
+    if held.problem is not None and held.limits is not None:
+        certifier = Certifier(held.problem, held.limits, held.tol, is_whole=held.is_whole)
+        backing = Backing(certifier, _checks.as_numpy)
+    path_of_steps: Path[Result] = Path(**held.steps, _restrict=backing.restrict)
+    return Result(held.status, held.converged, held.kkt, path_of_steps, held.log, held.parts, backing, held.proofs)
+
+
+def _kernel_errors(problem: Problem, parts: Parts) -> tuple[float, float]:
+    """The errors of the sides in the norms of their kernels, as shares of the norms of their masses."""
+    grams, missed = (
+        (problem.gram_a, problem.gram_b),
+        [x - y for x, y in zip(parts.marginals, parts.wanted, strict=True)],
+    )
+    if problem.is_plain:  # the potentials are -2 λ G (γ1 - a), and the base is -2 λ G a
+        sides = zip(grams, missed, parts.wanted, parts.potentials, problem.base, problem.unbalanced, strict=True)
+        first, second = (
+            (_square(gram, by, -0.5 * potential / weight), _square(gram, wanted, -0.5 * base / weight))
+            for gram, by, wanted, potential, base, weight in sides
+        )
+    else:
+        counted = problem.counted(missed[0], missed[1])
+        first, second = (
+            (_square(gram, by, None), _square(gram, wanted, None))
+            for gram, by, wanted in zip(grams, counted, parts.wanted, strict=True)
+        )
+    return _share(*first), _share(*second)
+
+
+def _share(error: float, whole: float) -> float:
+    return math.sqrt(error) / (math.sqrt(whole) or 1.0)
+
+
+def _square(gram: Gram, vector: Floats, smoothed: Floats | None) -> float:
+    """The squared norm of a vector in a kernel; the kernel times the vector, if it is known."""
+    times = vector if gram.is_delta else gram.times(vector) if smoothed is None else smoothed
+    return max(float(vector @ times), 0.0)
 
 
 def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], Any]) -> Result:

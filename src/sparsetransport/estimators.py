@@ -76,7 +76,7 @@ class TransportClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The labels.
     n_features_in_ : int
         The number of features.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (d,)
         The names of the features, if ``fit`` was given a data frame.
 
     Notes

@@ -105,12 +105,14 @@ class Problem:
     points: tuple[Floats, Floats] | None = None
     labels: tuple[Labels, Labels] = (None, None)  # of rows and columns, where tables had them
     sense: tuple[str, str] = ("=", "=")  # what each side asks for
+    library: str | None = None  # of the tables that it was made from, by its name
 
     def __post_init__(self) -> None:
         """Check all arguments and convert them to the types of the fields."""
         if self.gram_a is None or self.gram_b is None:
             raise TypeError("make a Problem with Problem.from_matrices(C, a, b) or Problem.from_points(X, Y, a, b)")
         labels = self._labels()
+        library = self.library or _tables.library(self.cost, self.a, self.b, self.gram_a, self.gram_b)
         cost = self.cost if isinstance(self.cost, Cost) else Cost.dense(_tables.matched("C", self.cost, *labels))
         m, n = cost.shape
         x, y = (None, None) if self.points is None else self.points
@@ -152,7 +154,7 @@ class Problem:
             auto = np.nan
         # Not by assignment, since the dataclass is frozen.
         vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights.given(auto), reg=reg)
-        vars(self).update(labels=labels, sense=sense)
+        vars(self).update(labels=labels, sense=sense, library=library)
         a.setflags(write=False)
         b.setflags(write=False)
         self._require_range()
@@ -256,7 +258,8 @@ class Problem:
                 )
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
-        return cls(built, a, b, sides[0], sides[1], unbalanced, reg, (x, y), (rows, cols), senses_of(sense))
+        library, senses = _tables.library(X, Y, a, b), senses_of(sense)
+        return cls(built, a, b, sides[0], sides[1], unbalanced, reg, (x, y), (rows, cols), senses, library)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _checks
+from . import _checks, _tables, describe
 from ._checks import Floats, Ints
 from .effort import PROOFS, Effort, as_effort
 
@@ -31,6 +31,8 @@ _NOTHING = 1e-12
 _ROUNDING = 1e-9  # of the largest mass of a side: an error that is none
 _NAMED = 5  # points that are named one by one
 _MANY = 10.0  # a share that is told as a multiple, not in per cent
+_FEW = 0.1  # a share that is told with a digit after the point
+_BOUND_SHOWN_UP_TO = 1_000_000  # pairs; a notebook shows no bound of larger problems unless it is known
 
 
 class Status(Enum):
@@ -197,6 +199,17 @@ class Parts(NamedTuple):
     weights: tuple[float, float] = (1.0, 1.0)
 
 
+class Facts(NamedTuple):
+    """What the problem says of a plan: names, the costs of its links, its errors in the norms of the kernels."""
+
+    labels: tuple[_tables.Labels, _tables.Labels]
+    library: str | None  # of the tables that the problem was made from
+    costs: Floats  # of the links
+    kernel_errors: tuple[float, float]
+    is_delta: tuple[bool, bool]
+    budget: int | None  # of the whole plan
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Result(Gap):
     """A sparse transport plan, its value and its certificate. The names are those of POT's ``OTResult``.
@@ -240,11 +253,34 @@ class Result(Gap):
         """An array as the user's kind of array."""
         return self._backing.give(array)
 
+    @cached_property
+    def _facts(self) -> Facts:
+        facts: Facts = self._backing.facts(self._parts)
+        return facts
+
+    @property
+    def problem(self) -> Any:
+        """The `Problem`; None for a result that was loaded from a file without it."""
+        return self._backing.problem
+
     def __repr__(self) -> str:
-        (m, n), errors = self._parts.shape, self.marginal_errors
-        told = [_error(*each, digits=0) for each in zip(errors, self._parts.wanted, strict=True)]
+        (m, n), errors = self._parts.shape, _errors_as_asked(self)
+        told = [_error(*each, digits=int(each[0] < _FEW)) for each in zip(errors, self._parts.wanted, strict=True)]
         off = f"marginal errors {told[0]} and {told[1]}, " * (max(errors) >= 0.01)
-        return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {off}{self.status})"
+        return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {off}{_sentence(self)})"
+
+    def _repr_html_(self) -> str:
+        pairs = self._parts.shape[0] * self._parts.shape[1]
+        known = bool(self._proofs) or (self.problem is not None and pairs <= _BOUND_SHOWN_UP_TO)
+        return describe.html("Transport plan", summary_lines(self, bound=known), self._parts)
+
+    def __rich__(self) -> Any:
+        from rich.table import Table
+
+        table = Table("", "", title="Transport plan", show_header=False)
+        for name, text in summary_lines(self, bound=bool(self._proofs)).items():
+            table.add_row(name, text)
+        return table
 
     def summary(self) -> str:
         """The figures of the plan, one a line; computes the cheap lower bound unless one is known.
@@ -349,6 +385,82 @@ class Result(Gap):
         return first, second
 
     @property
+    def kernel_errors(self) -> tuple[float, float]:
+        r"""The marginal errors of rows and columns in the norms of their kernels, as shares of the masses' norms.
+
+        The error of the rows is :math:`\\|\\gamma 1 - a\\|_{G_a} / \\|a\\|_{G_a}`: what the objective penalises. Errors
+        between points that the kernel takes for alike count less than in `marginal_errors`.
+        """
+        return self._facts.kernel_errors
+
+    @property
+    def without_link(self) -> tuple[list[Any], list[Any]]:
+        """The rows and the columns that want mass and have no link, by label where there are any.
+
+        Under a kernel other than `Delta` the links of points close by may stand for theirs.
+        """
+        names = describe.ends(self._facts.labels, self._parts.shape)
+        first, second = ([names[side][k] for k in _without_link(self._parts, side)] for side in (0, 1))
+        return first, second
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """The links as a table with the columns source, target, mass and cost.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow", "modin", "cudf"}, optional
+            The library of the table: by default the one that the data came in, or pandas.
+
+        Examples
+        --------
+        >>> import pandas, sparsetransport as st
+        >>> costs = pandas.DataFrame([[0.0, 2.0], [2.0, 1.0]], ["mill", "port"], ["north", "south"])
+        >>> st.solve(costs, budget=2, unbalanced=10.0).to_frame()
+          source target   mass  cost
+        0   mill  north  0.500   0.0
+        1   port  south  0.475   1.0
+        """
+        return describe.frame(self._parts, self._facts, library)
+
+    def to_networkx(self) -> Any:
+        """The plan as a ``networkx.DiGraph``.
+
+        Nodes are ``("source", label)`` and ``("target", label)``, all points among them, with the mass ``wanted`` and
+        ``moved``; edges have ``mass`` and ``cost``.
+
+        Examples
+        --------
+        >>> import sparsetransport as st
+        >>> graph = st.solve([[0.0, 2.0], [2.0, 1.0]], budget=1, unbalanced=10.0).to_networkx()
+        >>> list(graph.edges), graph.number_of_nodes()
+        ([(('source', 0), ('target', 0))], 4)
+        """
+        return describe.graph(self._parts, self._facts)
+
+    def save(self, path: Any, *, problem: bool | None = None) -> None:
+        """Write the result to a file that `load` reads, exact to the bit.
+
+        Parameters
+        ----------
+        path : str or Path
+            Ends in ``.npz`` or ``.json``.
+        problem : bool, optional
+            Save the problem too, so that bounds and plans of smaller budgets can be computed later; by default if it
+            takes no more than 16 MiB.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, sparsetransport as st
+        >>> res = st.solve([[0.0, 2.0], [2.0, 1.0]], budget=1, unbalanced=10.0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     res.save(pathlib.Path(folder, "plan.json"))
+        ...     again = st.load(pathlib.Path(folder, "plan.json"))
+        >>> again.value == res.value, again.problem
+        (True, Problem(2x2, kernels=Delta(), unbalanced=10, reg=0))
+        """
+        self._backing.save(path, self, problem)
+
+    @property
     def unserved(self) -> tuple[Any, Any]:
         """What rows and columns lack of the masses that they should have; zero for the sense ``"<="``.
 
@@ -398,22 +510,46 @@ class Result(Gap):
 
     @property
     def a_to_b(self) -> Any:
-        """The barycentre of the points that each point of the first side sends mass to; NaN if it has no mass."""
-        return self._give(self._barycentres(self._parts.rows, self._parts.cols, 0, 1))
+        """Where each point of the first side goes on average.
+
+        Under a kernel this is the average of the points at the ends of all links, weighted by mass times kernel. Under
+        `Delta` it is that of the point's own links, and NaN, with a warning, for a point without one.
+        """
+        return self._give(self._barycentres(0))
 
     @property
     def b_to_a(self) -> Any:
-        """The barycentre of the points that each point of the second side gets mass from; NaN if it has no mass."""
-        return self._give(self._barycentres(self._parts.cols, self._parts.rows, 1, 0))
+        """Where each point of the second side comes from on average; see `a_to_b`."""
+        return self._give(self._barycentres(1))
 
-    def _barycentres(self, origin: Ints, destination: Ints, near: int, far: int) -> Floats:
-        parts = self._parts
-        if parts.points is None:
-            raise ValueError("a_to_b and b_to_a need points: solve with solve_sample or Problem.from_points")
-        total = np.zeros((parts.shape[near], parts.points[far].shape[1]))
-        np.add.at(total, origin, parts.mass[:, None] * parts.points[far][destination])
-        weight = parts.marginals[near][:, None]
-        return np.divide(total, weight, out=np.full_like(total, np.nan), where=weight > 0.0)
+    def transport(self, X: Any) -> Any:
+        """Where new points of the first side go on average, under a kernel other than `Delta`; see `a_to_b`.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsetransport as st
+        >>> X = np.random.default_rng(0).normal(size=(50, 2))
+        >>> res = st.solve_sample(X, X + [5.0, 0.0], kernels=st.RBF(0.1), budget=100)
+        >>> res.transport([[0.0, 0.0]]).round(1)
+        array([[ 5., -0.]])
+        """
+        return self._give(self._backing.transport(self._parts, 0, X))
+
+    def inverse_transport(self, Y: Any) -> Any:
+        """Where new points of the second side come from on average, under a kernel other than `Delta`."""
+        return self._give(self._backing.transport(self._parts, 1, Y))
+
+    def _barycentres(self, side: int) -> Floats:
+        found: Floats = self._backing.barycentres(self._parts, side)
+        lost = _without_link(self._parts, side)
+        if self._facts.is_delta[side] and len(lost):
+            name, labels = ("a_to_b", "b_to_a")[side], self._facts.labels[side]
+            told = describe.named(lost, list(range(len(found))) if labels is None else labels)
+            _checks.warn(
+                f"{name} is NaN for {len(lost)} of {len(found)} points, which have no link{told}: raise the budget, or "
+                "take a kernel other than Delta, under which links close by stand for theirs"
+            )
+        return found
 
     @property
     def lower_bound(self) -> float:
@@ -460,10 +596,16 @@ class Result(Gap):
 def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
     """The figures of a plan, each with its name."""
     parts = result._parts
-    (m, n), missed = parts.shape, result.marginal_errors
-    empty = [
-        int(((each > 0.0) & (sums == 0.0)).sum()) for each, sums in zip(parts.wanted, parts.marginals, strict=True)
-    ]
+    (m, n), missed, facts = parts.shape, result.marginal_errors, result._facts
+    empty = [_without_link(parts, side) for side in (0, 1)]
+    told = [describe.named(each, names) for each, names in zip(empty, facts.labels, strict=True)]
+    kernel = {
+        f"in the kernel's norm, {side}": _error(error, wanted)
+        for side, error, wanted, is_delta in zip(
+            ("rows", "columns"), facts.kernel_errors, parts.wanted, facts.is_delta, strict=True
+        )
+        if not is_delta
+    }
     lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
     if bound and result.value < math.inf:
         lines["lower bound"] = f"{result.lower_bound:.6g}"
@@ -474,10 +616,33 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
         "weight of marginals": " and ".join(map(_weight, dict.fromkeys(result.log["unbalanced"]))),
         "marginal error, rows": _error(missed[0], parts.wanted[0]),
         "marginal error, columns": _error(missed[1], parts.wanted[1]),
-        "without a link": f"{empty[0]} of {m} rows and {empty[1]} of {n} columns",
+        **kernel,
+        "without a link": f"{len(empty[0])} of {m} rows{told[0]} and {len(empty[1])} of {n} columns{told[1]}",
         **_sided_lines(result),
-        "status": str(result.status),
+        "status": _sentence(result),
     }
+
+
+def _sentence(result: Result) -> str:
+    """The status, or that the budget is not used up since the bandwidth of the kernels makes fewer links enough."""
+    facts, count = result._facts, result._parts.mass.size
+    is_left = facts.budget is not None and 0 < count < facts.budget
+    if result.status is Status.OPTIMAL and is_left and not all(facts.is_delta):
+        return f"{count} of {facts.budget} links: at this bandwidth more would not lower the objective"
+    return str(result.status)
+
+
+def _errors_as_asked(result: Result) -> tuple[float, float]:
+    """The marginal errors in the norm that was asked for: point by point under `Delta`, else in that of the kernel."""
+    facts = result._facts
+    pairs = zip(facts.is_delta, result.marginal_errors, facts.kernel_errors, strict=True)
+    first, second = (single if is_delta else smooth for is_delta, single, smooth in pairs)
+    return first, second
+
+
+def _without_link(parts: Parts, side: int) -> Ints:
+    """The points of a side that want mass and have none."""
+    return np.flatnonzero((parts.wanted[side] > 0.0) & (parts.marginals[side] == 0.0))
 
 
 def _weight(weight: float) -> str:
@@ -486,7 +651,7 @@ def _weight(weight: float) -> str:
 
 def _sided_lines(result: Result) -> dict[str, str]:
     """What is unserved, above capacity and idle, where a side has a sense of its own or is hard."""
-    parts = result._parts
+    parts, names = result._parts, describe.ends(result._facts.labels, result._parts.shape)
     if parts.sense == ("=", "=") and math.inf not in parts.weights:
         return {}
     lines = {}
@@ -496,14 +661,16 @@ def _sided_lines(result: Result) -> dict[str, str]:
         ("idle", result.idle, ("<=",)),
     ):
         told = [
-            _points(_checks.to_numpy(error), wanted, of)
-            for error, wanted, of, sense in zip(sides, parts.wanted, ("rows", "columns"), parts.sense, strict=True)
+            _points(_checks.to_numpy(error), wanted, of, called)
+            for error, wanted, of, called, sense in zip(
+                sides, parts.wanted, ("rows", "columns"), names, parts.sense, strict=True
+            )
             if sense in counts
         ]
         if told:
             some = [text for text in told if text]
             lines[name] = "; ".join(some) or "nothing"
-    if result.status is Status.INFEASIBLE:
+    if result.status is Status.INFEASIBLE and result.problem is not None:
         least = result._backing.least_links()
         lines["links needed"] = (
             "no number of links is enough" if least == math.inf else f"at least {least:.0f}, whichever they are"
@@ -511,13 +678,13 @@ def _sided_lines(result: Result) -> dict[str, str]:
     return lines
 
 
-def _points(error: Floats, wanted: Floats, of: str) -> str:
+def _points(error: Floats, wanted: Floats, of: str, names: list[Any]) -> str:
     """How much it is, at how many points, and which; nothing if there is nothing."""
     places = np.flatnonzero(error)
     if not places.size:
         return ""
     order = places[np.argsort(-error[places], kind="stable")][:_NAMED]
-    named = ", ".join(str(k) for k in sorted(order.tolist()))
+    named = ", ".join(str(names[k]) for k in sorted(order.tolist()))
     more = f" and {places.size - _NAMED} more" if places.size > _NAMED else ""
     total = float(wanted.sum())
     whole = f" of {total:.6g}" if total else ""

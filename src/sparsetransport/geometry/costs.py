@@ -68,7 +68,8 @@ def require_metric(metric: Any) -> None:
 
 
 def points(x: Any, y: Any) -> tuple[Floats, Floats]:
-    """Two checked point sets of the same dimension."""
+    """Two checked point sets of the same dimension; sparse ones become dense."""
+    x, y = (each.toarray() if hasattr(each, "toarray") else each for each in (x, y))
     y = _tables.aligned("Y", y, "columns", _tables.labels(x, "columns"), "columns of X")
     cure = "each row is a point; reshape(-1, 1) makes points on a line"
     x, y = (_checks.real_array(name, each, ndim=2, cure=cure) for name, each in (("X", x), ("Y", y)))

@@ -4,7 +4,7 @@ A dense one holds the matrix. A lazy one holds points and computes entries on de
 Gram matrix by columns, so that no array of the size of the plan ever exists. Both give the same plan.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -198,9 +198,11 @@ class Gram:
         """From a kernel and points."""
         if isinstance(kernel, Delta):
             return cls.delta(len(points))
+        bandwidth = kernel.bandwidth(points)
         if lazy:
-            return cls(kernel.code, len(points), points=points, bandwidth=kernel.bandwidth(points), kernel=kernel)
-        return cls(_entries.DENSE, len(points), matrix=kernel.gram(points), kernel=kernel)
+            return cls(kernel.code, len(points), points=points, bandwidth=bandwidth, kernel=kernel)
+        matrix = replace(kernel, sigma2=bandwidth).gram(points)
+        return cls(_entries.DENSE, len(points), matrix, points, bandwidth, kernel)
 
     def compiled(self, weight: float, slots: int) -> _entries.Gram:
         """The form for compiled functions, multiplied by ``weight``; a lazy one has room for ``slots`` columns."""

@@ -23,6 +23,7 @@ from ...effort import BARE
 from ...engine.batch_solver import Pack, Plans
 from ...engine.batch_solver import solve as solve_packed
 from ...inner.solvers import EXACT
+from ...problem import Problem
 
 Links = tuple[list[Pair], list[float]]
 """Pairs of words, sorted, and their scores."""
@@ -402,13 +403,14 @@ def _align_alone(cost: Floats, settings: Settings) -> Links:
     chains = tuple(np.eye(k) - settings.neighbours * (np.eye(k, k=1) + np.eye(k, k=-1)) for k in (m, n))
     caps = PerRow(1) & PerColumn(1)
     masses = np.ones(m), np.ones(n)
-    plan = solve(cost, *masses, kernels=chains, unbalanced=settings.unbalanced, budget=caps, effort=BARE).plan
+    problem = Problem.from_matrices(cost, *masses, kernels=chains, unbalanced=settings.unbalanced)
+    plan = solve(problem, budget=caps, effort=BARE).plan
     rows, cols = np.nonzero(plan > settings.threshold * plan.max())
     found = {(int(i), int(j)): float(plan[i, j] / plan.max()) for i, j in zip(rows, cols, strict=True)}
     held, near, far = _beside(cost, rows, cols)
     if settings.phrases and held.size:
         masses = np.ones(len(near)), np.ones(len(far))
-        plan = solve(held, *masses, unbalanced=settings.phrases).plan
+        plan = solve(Problem.from_matrices(held, *masses, unbalanced=settings.phrases)).plan
         for p, q in np.argwhere(plan > 0.0).tolist():
             found.setdefault((int(near[p]), int(far[q])), float(plan[p, q] / plan.max()))
     return sorted(found), [found[pair] for pair in sorted(found)]

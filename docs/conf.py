@@ -1,0 +1,58 @@
+"""The site: pages of this folder, the docstrings of the package, and a gallery of examples/, run when it is built."""
+
+import shutil
+from pathlib import Path
+
+from sphinx_gallery.scrapers import figure_rst
+
+import sparsetransport
+
+project = "sparsetransport"
+author = copyright = "The sparsetransport authors"
+version = release = sparsetransport.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+default_role = "py:obj"
+suppress_warnings = [
+    "myst.header",  # the tables of the benchmarks begin at the third level
+    "config.cache",  # the function below cannot be pickled
+]
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+autosummary_generate = True
+autodoc_typehints = "none"  # docstrings have them in words
+autodoc_default_options = {  # what scikit-learn adds to every estimator
+    "exclude-members": "set_fit_request, set_predict_request, set_score_request, get_metadata_routing"
+}
+numpydoc_show_class_members = False  # the template of classes lists them
+
+
+def pictures(block, block_vars, gallery_conf):
+    """The pictures that an example has written, moved to the site."""
+    moved = []
+    for picture in sorted(Path(block_vars["src_file"]).parent.glob("*.png")):
+        moved.append(next(block_vars["image_path_iterator"]))
+        shutil.move(picture, moved[-1])
+    return figure_rst(moved, gallery_conf["src_dir"])
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "image_scrapers": (pictures,),
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+}
+
+html_theme = "furo"
+html_title = f"sparsetransport {release}"

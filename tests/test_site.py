@@ -1,0 +1,109 @@
+"""The site builds without a warning, and works in a browser."""
+
+import functools
+import http.server
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import sparsetransport as st
+
+pytest.importorskip("sphinx", reason="pip install -r requirements-docs.txt")
+pytest.importorskip("sphinx_gallery", reason="pip install -r requirements-docs.txt")
+
+ROOT = Path(__file__).parent.parent
+BUILT = ROOT / "build" / "site"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site without running the gallery, from a copy, since sources of pages are made beside the others."""
+    folder = tmp_path_factory.mktemp("site")
+    for name in ("docs", "examples", "results"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("gallery", "api", "*.npz", "*.npy"))
+    for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, folder)
+    options = "--quiet", "--fail-on-warning", "--keep-going", "-D", "plot_gallery=0"
+    call = [sys.executable, "-m", "sphinx", *options, str(folder / "docs"), str(folder / "site")]
+    run = subprocess.run(call, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return folder / "site"
+
+
+def test_every_example_is_in_the_gallery(site):
+    examples = sorted((ROOT / "examples").glob("plot_*.py"))
+    assert len(examples) >= 15
+    page = (site / "gallery" / "index.html").read_text(encoding="utf-8")
+    assert not [example.stem for example in examples if f"{example.stem}.html" not in page]
+
+
+def test_every_public_function_and_class_has_a_page(site):
+    """Named efforts are values, and on the page of `Effort`."""
+    values = {name for name in st.__all__ if isinstance(getattr(st, name), st.Effort)}
+    assert not [
+        name for name in set(st.__all__) - values if not (site / "api" / f"sparsetransport.{name}.html").exists()
+    ]
+
+
+def test_the_search_index_has_the_guide(site):
+    assert "budget" in (site / "searchindex.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page():
+    """A page of Chromium, with the address of the site that `make docs` has built."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        pytest.skip("needs Chromium: apt install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="pip install -r requirements-docs.txt")
+    if not (BUILT / "index.html").exists():
+        pytest.skip("needs the site: make docs")
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Handler, directory=str(BUILT))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with playwright.sync_playwright() as started:
+            chromium = started.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+            opened = chromium.new_page(base_url=f"http://127.0.0.1:{server.server_port}")
+            opened.complaints = []
+            opened.on("console", lambda said: said.type == "error" and opened.complaints.append(said.text))
+            opened.on("pageerror", lambda error: opened.complaints.append(str(error)))
+            yield opened
+            chromium.close()
+        server.shutdown()
+
+
+def test_pages_open_without_an_error(page):
+    for name in ("index", "guide", "from-other-tools", "gallery/index", "api/sparsetransport.solve"):
+        page.complaints.clear()
+        assert page.goto(f"/{name}.html").ok
+        local = [text for text in page.complaints if "ERR_NAME_NOT_RESOLVED" not in text and "ERR_INTERNET" not in text]
+        assert not local, name
+
+
+def test_search_finds_the_guide(page):
+    page.goto("/search.html?q=budget")
+    page.wait_for_selector("#search-results li a")
+    assert any("guide.html" in link.get_attribute("href") for link in page.query_selector_all("#search-results li a"))
+
+
+def test_pictures_of_the_gallery_load(page):
+    page.goto("/gallery/index.html")
+    widths = page.eval_on_selector_all(".sphx-glr-thumbcontainer img", "all => all.map(one => one.naturalWidth)")
+    assert len(widths) >= 15
+    assert min(widths) > 0
+
+
+def test_a_phone_shows_pages_without_scrolling_sideways(page):
+    page.set_viewport_size({"width": 390, "height": 800})
+    for name in ("index", "gallery/index"):
+        page.goto(f"/{name}.html")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
