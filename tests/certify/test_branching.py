@@ -36,7 +36,7 @@ def searched(problem, budget, how, gap=0.0, deadline=np.inf):
         Rule(st.Uniform(4), 4, 99, 99),
         Rule(st.PerRow(2) & st.Uniform(4), 4, 2, 99),
     ],
-    ids=str,
+    ids=lambda rule: str(rule.budget),
 )
 def test_it_ends_with_the_optimum(rule, reg):
     """By brute force over all supports."""
