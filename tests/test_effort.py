@@ -171,11 +171,17 @@ ALLOWED = {
     "engine/shared_scan.py": {"BLOCK": LAYOUT},
     "engine/shared_solver.py": {"STEPS": PAUSES},
     "engine/shell.py": {"OPERATIONS": PAUSES, "STEPS": PAUSES},
+    "engine/slack.py": {"_ANY": CODES},
     "engine/state.py": {"CLOSE": ROUNDING, "HUGE": ROUNDING},
     "engine/swaps.py": {"NONE": CODES},
     "forest/crossover.py": {"_LEAST": ROUNDING},
     "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT},
     "forest/simplex.py": {"_CHUNK": PAUSES, "_PIVOTS": ROUNDING, "_ROWS": "the way to an optimum that is unique"},
+    "forest/sided.py": dict.fromkeys(
+        ["UP", "DOWN", "FLOW", "FREE", "FREE_UP", "FREE_DOWN", "MOST_UP", "MOST_DOWN"]
+        + ["ON_FREE", "ON_MOST", "BACK_FREE", "BACK_MOST"],
+        CODES,
+    ),
     "forest/trees.py": {"_TINY": ROUNDING},
     "forest/undo_log.py": dict.fromkeys(
         ["POINTS", "LINKS", "MARK", "TURN", "ASLEEP", "IN_USE", "NEAR", "REACH"], CODES
@@ -183,6 +189,13 @@ ALLOWED = {
     "inner/active_set.py": {"DEPENDENT": ROUNDING},
     "inner/solvers.py": {"EXACT": ROUNDING, "_BLOCK": LAYOUT, "ROUNDING": ROUNDING},
     "prices/ascent.py": {"_PART": WORKERS, "_STEPS": ROUNDING},
+    "prices/device.py": {"_BASE": LAYOUT, "_A_POINT": LAYOUT, "_A_COORDINATE": LAYOUT},
+    "prices/device_ascent.py": {"_WIDTHS": LAYOUT, "_PAIRS": LAYOUT, "_NONE": CODES},
+    "prices/device_pricing.py": {
+        **dict.fromkeys(["SINGLE", "_DOUBLE"], ROUNDING),
+        **dict.fromkeys(["_MOST_DIMENSIONS", "_BLOCK", "_ROWS"], LAYOUT),
+        **dict.fromkeys(["_BY_DIFFERENCES", "_LANES_FROM"], "the way to a minimum, which is the same"),
+    },
     "prices/levels.py": {"_NOTHING": LAYOUT, "_ROUNDING": ROUNDING},
     "large.py": {"_EXACT": ROUNDING},
     "batch/__init__.py": dict.fromkeys(["CHUNK", "CHUNK_PAIRS", "AHEAD", "THREADS"], WORKERS),

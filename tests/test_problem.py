@@ -261,5 +261,5 @@ def test_weights_may_be_multiples_of_auto(unbalanced, factors):
 
 @pytest.mark.parametrize("unbalanced", ["-1*auto", "0*auto", "*auto", "nan*auto", "auto*2", "2auto", ("auto", "many")])
 def test_what_is_no_multiple_of_auto(unbalanced):
-    with pytest.raises(ValueError, match=r"unbalanced must be a positive number, 'auto' or a multiple such as"):
+    with pytest.raises(ValueError, match=r"unbalanced must be a positive number, inf, 'auto' or a multiple such as"):
         st.Problem.from_matrices(np.eye(2), unbalanced=unbalanced)

@@ -368,7 +368,7 @@ def kernel_problem(seed):
 
 
 def test_growing_again_from_parts_of_a_plan_pays():
-    """It is never worse, for one problem and for shared links, and with narrow kernels lower by a per cent or so."""
+    """It is never worse, for one problem and for shared links, and with narrow kernels lower by some per cent."""
     once, ratios = replace(st.DEFAULT, finish=()), []
     for seed in range(12):
         problem = kernel_problem(seed)
@@ -376,7 +376,7 @@ def test_growing_again_from_parts_of_a_plan_pays():
             before, after = (solve(problem, budget=7, effort=how).value for how in (once, st.DEFAULT))
             assert after <= before * (1.0 + 1e-12)
             ratios.append(after / before)
-    assert np.mean(ratios) < 0.995
+    assert np.mean(ratios) < 0.99
 
 
 def test_growing_again_has_limits():

@@ -278,7 +278,13 @@ def _results(
             (),
             backing.restrict,
         )
-        log = {"steps": steps, "unbalanced": (weights[k][0], weights[k][1]), "reg": reg[k], "sense": ("=", "=")}
+        log = {
+            "steps": steps,
+            "unbalanced": (weights[k][0], weights[k][1]),
+            "reg": reg[k],
+            "sense": ("=", "="),
+            "from_prices": False,
+        }
         status = _STATUS[codes[k]].said_of(parts, not empty[k], ready.options.tol <= EXACT)
         yield Result(status, True, kkt[k], path, log, parts, backing)
         entry, step, gone = entry + entries, step + steps, gone + departures
