@@ -48,7 +48,8 @@ def test_every_start_and_improver_is_known():
     assert set(begin.registry) - {object} == set(STARTS)
     assert set(improve.registry) - {object} == set(IMPROVERS)
     parts = {each for each in vars(effort).values() if isinstance(each, type) and hasattr(each, "__dataclass_fields__")}
-    assert parts == {*STARTS, *IMPROVERS, *ON_TREES, effort.Regrow, st.Effort}
+    others = {effort.Regrow, effort.Prices, effort.DevicePrices, effort.ByParts, effort.Branching}
+    assert parts == {*STARTS, *IMPROVERS, *ON_TREES, *others, st.Effort}
 
 
 @dataclass(frozen=True)

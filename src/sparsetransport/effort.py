@@ -80,6 +80,7 @@ class Regrow:
     rounds: int = 8  # at the most
     share: float = 0.3  # of the links that are dropped
     operations: float = 2e7  # of all rounds together; none begins that would take more, as long as the last did
+    asking: float = 2e8  # the same with a budget of the user's own, whose questions count as operations
     seed: int = 0  # of the random draws
 
 

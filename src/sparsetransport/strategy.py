@@ -25,7 +25,7 @@ from .engine.room import Constraint, fits
 from .engine.shared_solver import SharedOutcome, SharedSolver
 from .engine.shell import better, jumped
 from .forest.local_search import TreeSolver
-from .inner.solvers import EXACT
+from .inner.solvers import EXACT, UnboundedError
 from .large import is_large, near_optimum
 from .optimum import (
     is_listed,
@@ -356,11 +356,15 @@ def _improved(solver: Any, search: Search) -> Outcome:
 def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     """The best plan after some rounds of dropping links and growing again."""
     rng, spent = np.random.default_rng(how.seed), 0.0
+    most = how.operations if search.constraint.oracle is None else how.asking
     for _ in range(how.rounds):
-        if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > how.operations:
+        if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > most:
             break
         kept = _part(best.mass, search.problem.cost.entries(best.rows, best.cols), how.share, rng)
-        plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
+        try:
+            plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
+        except UnboundedError:  # exchanges may lead where the objective has no minimum
+            break
         spent += search.operations
         best = better(search.problem, best, plan)
         if plan.status is Status.STOPPED:
