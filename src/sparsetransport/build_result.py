@@ -151,7 +151,7 @@ def load(path: Any) -> Result:
     ...     res.save(pathlib.Path(folder, "plan.npz"))
     ...     again = st.load(pathlib.Path(folder, "plan.npz"))
     >>> again
-    Result(1 of 2x2 entries, value=5, marginal errors 50 % and 50 %, the budget is used up)
+    Result(1 of 2x2 entries, value=5, marginal errors 50 % and 50 %, no plan within the budget is better: proven)
     """
     held = saved.read(path)
     backing: Backing | Unbacked = Unbacked(held.facts)

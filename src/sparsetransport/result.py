@@ -234,7 +234,7 @@ class Result(Gap):
     >>> import sparsetransport as st
     >>> res = st.solve([[0.0, 2.0], [2.0, 1.0]], [0.5, 0.5], [0.5, 0.5], budget=1, unbalanced=10.0, reg=0.1)
     >>> res
-    Result(1 of 2x2 entries, value=5.012, marginal errors 50 % and 50 %, the budget is used up)
+    Result(1 of 2x2 entries, value=5.012, marginal errors 50 % and 50 %, no plan within the budget is better: proven)
     >>> res.plan.round(3)
     array([[0.499, 0.   ],
            [0.   , 0.   ]])
@@ -299,7 +299,7 @@ class Result(Gap):
         marginal error, rows: 50.1 %
         marginal error, columns: 50.1 %
         without a link: 1 of 2 rows and 1 of 2 columns
-        status: the budget is used up
+        status: no plan within the budget is better: proven
         """
         return "\n".join(f"{name}: {text}" for name, text in summary_lines(self, bound=True).items())
 

@@ -84,7 +84,7 @@ def run(budget: int = BUDGET) -> Comparison:
     --------
     >>> from sparsetransport.apps.demo import run
     >>> run(budget=80).result
-    Result(80 of 21x60 entries, value=0.402, ...the certified gap is within the tolerance asked for)
+    Result(80 of 21x60 entries, value=0.402..., ...the certified gap is within the tolerance asked for)
     """
     ports, cities = read("ports.csv", "teu_millions"), read("cities.csv", "population_millions")
     problem = transport(ports, cities)
