@@ -223,7 +223,7 @@ def test_numbers_of_rows_among_the_costs(folder, text):
 @pytest.mark.parametrize("text", ["u,v\n0,9\n9,0\n", "u,v\ninf,9\ninf,0\n", "0,1\n1,0\n", "id\n1\n2\n"])
 def test_costs_without_numbers_of_rows_are_not_warned_of(folder, text):
     (folder / "c.csv").write_text(text)
-    assert invoke("--cost-matrix", "c.csv", "--budget", 1).stderr == ""
+    assert invoke("--cost-matrix", "c.csv", "--budget", 1).stderr.count("numbers") == 0
 
 
 @pytest.mark.parametrize("costs", ["u,v\n0,9\n", ",u,v\nr,0,9\n"])

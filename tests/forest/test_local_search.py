@@ -216,7 +216,7 @@ def test_points_without_links():
     still.begin(*NOTHING)
     still.improve(TreeSearch())
     still.perturb(Perturb(), 1e6, -np.inf, np.random.default_rng(0))
-    assert still.outcome() is plan
+    assert not still.outcome().rows.size
 
 
 @pytest.mark.parametrize("seed", range(3))
