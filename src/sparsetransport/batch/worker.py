@@ -190,8 +190,10 @@ def _limits(options: Options, shape: Any) -> Limits | None:
     if unknown or shape[0] * shape[1] >= how.batch_pairs or not counts(options.matroid):
         return None
     limits = limits_of(options.matroid, shape)
-    has_matching = any(isinstance(start, Matching) for start in how.starts) and is_one_to_one(limits)
-    return None if len(limits.labels) or has_matching else limits
+    is_matched = any(isinstance(start, Matching) for start in how.starts) and (
+        is_one_to_one(limits) or limits.total <= 1
+    )
+    return None if len(limits.labels) or is_matched else limits
 
 
 def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]:

@@ -17,6 +17,8 @@ OPTIONAL = {
     "jax": "jax",
     "scikit-learn": "sklearn",
     "pyarrow": "parquet",
+    "pandas": "frames",
+    "networkx": "frames",
     "joblib": "batch",
     "transformers": "align",
 }
