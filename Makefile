@@ -29,8 +29,9 @@ lint: setup ## Style, types, import rule, spelling
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
 
+# One thread a worker for matrix products: more of them than there are cores wait for each other.
 test: lint ## lint, then the tests and doctests with coverage
-	$(BIN)/pytest --quiet -n $(WORKERS) --cov $(ARGS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet -n $(WORKERS) --cov $(ARGS)
 
 bench: setup ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks.run $(ARGS)

@@ -196,10 +196,10 @@ def unreached(problem: Problem, side: int, u: Floats, count: int) -> tuple[float
 def dual_value(problem: Problem, conjugate: Conjugate, reached: tuple[int, int], u: Floats, v: Floats) -> float:
     """The bound that ``u`` and ``v`` prove; ``reg`` must be positive."""
     alpha, beta = problem.smooth(u, v)
-    return _linear(problem, reached, u, v, alpha, beta) - conjugate(alpha, beta)[0] / problem.reg
+    return linear(problem, reached, u, v, alpha, beta) - conjugate(alpha, beta)[0] / problem.reg
 
 
-def _linear(problem: Problem, reached: tuple[int, int], u: Floats, v: Floats, alpha: Floats, beta: Floats) -> float:
+def linear(problem: Problem, reached: tuple[int, int], u: Floats, v: Floats, alpha: Floats, beta: Floats) -> float:
     """The bound without the term for what entries may gain."""
     more = unreached(problem, 0, u, reached[0])[0] + unreached(problem, 1, v, reached[1])[0]
     return float(alpha @ (problem.a - 0.5 * u) + beta @ (problem.b - 0.5 * v)) + more
@@ -220,13 +220,13 @@ def bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[fl
         beta, v = beta - above, v - above / (2.0 * problem.unbalanced[1])
     elif above > 0.0:
         return -np.inf, u, v
-    return _linear(problem, reached, u, v, alpha, beta), u, v
+    return linear(problem, reached, u, v, alpha, beta), u, v
 
 
 def priced_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> tuple[float, Floats, Floats]:
     """The bound of prices that no pair of `Delta` kernels without ``reg`` has a cost below: ``(bound, u, v)``."""
     u, v = alpha / (2.0 * problem.unbalanced[0]), beta / (2.0 * problem.unbalanced[1])
-    return _linear(problem, reach(problem, limits), u, v, alpha, beta), u, v
+    return linear(problem, reach(problem, limits), u, v, alpha, beta), u, v
 
 
 def tight_bound(

@@ -207,19 +207,18 @@ class Certifier:
 
     @cached_property
     def _full_bound(self) -> float:
-        """The unbudgeted optimum, minus what gradients left negative by rounding could still gain."""
-        problem = self.problem
-        if not self.is_bounded:
-            return -np.inf
-        fields, steepest = problem.fields(*self._full_plan), 0.0
-        for first, block in problem.cost.blocks():
-            rows = slice(first, first + len(block))
-            steepest = min(steepest, float((block + fields[0][rows, None] + fields[1]).min()))
+        """What the potentials of the unbudgeted optimum prove, minus what negative reduced costs could still gain."""
+        problem, (u, v) = self.problem, self._full_dual
+        if problem.gram_a.is_delta or problem.gram_b.is_delta:
+            return self._bound_at((u, v))[0]
+        alpha, beta = problem.smooth(u, v)
+        steepest = min(
+            float((block - alpha[first : first + len(block), None] - beta).min())
+            for first, block in problem.cost.blocks()
+        )
         # With negative costs a plan may move more mass than a and b hold.
         most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())
-        reached, sums = bounds.reach(problem, self.limits), self._full_dual
-        unreached = sum(bounds.unreached(problem, side, sums[side], reached[side])[0] for side in (0, 1))
-        return problem.value(*self._full_plan) + steepest * most + unreached
+        return bounds.linear(problem, bounds.reach(problem, self.limits), u, v, alpha, beta) + min(steepest, 0.0) * most
 
     @property
     def _full_dual(self) -> tuple[Floats, Floats]:

@@ -165,15 +165,19 @@ class _Task(NamedTuple):
 
     def problems(self, strength: float, *, scaled: bool, stretch: float = 1.0) -> list[Problem]:
         """The scenarios as transport problems: profits are negative costs, capacities and demands the masses."""
-        mean = self.weights @ self.demand
-        demands = np.maximum(mean + stretch * (self.demand - mean), 0.0)
-        mass = float(self.capacity.mean() + mean.mean())
+        demands = self.stretched(stretch)
+        mass = float(self.capacity.mean() + (self.weights @ self.demand).mean())
         earning = self.allowed & (self.rates > 0.0)  # a fixed link may have no profit
         rate = float(self.rates[earning].mean()) if earning.any() else 1.0
         costs = np.where(self.allowed, -self.rates, np.inf)
         weight = strength * rate / mass if mass > 0.0 else 1.0
         first = Problem.from_matrices(costs, self.capacity, demands[0], unbalanced=weight)
         return [replace(first, a=a, b=b) for a, b in self._masses(demands, scaled)]
+
+    def stretched(self, factor: float) -> Floats:
+        """The scenarios with their deviations from the mean multiplied by a factor."""
+        mean = self.weights @ self.demand
+        return np.maximum(mean + factor * (self.demand - mean), 0.0)
 
     def _masses(self, demands: Floats, scaled: bool) -> Iterator[tuple[Floats, Floats]]:
         total = float(self.capacity.sum())
@@ -246,7 +250,8 @@ def design(
     demand_scenarios : array of shape (z, n)
         The demand for each product, one row for each scenario.
     links : int
-        The largest number of links.
+        The largest number of links. Links that would carry nothing are not built, even if scenarios varied twice as
+        much.
     fixed : list of pairs, optional
         Existing links, as pairs of plant and product; they are kept, whatever they earn.
     forbidden : list of pairs, or bool array of shape (m, n), optional
@@ -314,7 +319,7 @@ def _designed(
         earned = task.score(every)
         if exchanges:
             earned = _exchange(task, earned, [])
-    earned = in_order(earned, task.choice)
+    earned = in_order(_of_use(task, earned), task.choice)
     judged = task.judge(earned.links, held_out)
     return Design(earned.links, len(task.fixed), earned, judged, chosen, task, held_out, polish, n_jobs)
 
@@ -381,6 +386,14 @@ def _fill(task: _Task, chosen: Ints, options: dict[str, Any]) -> Ints:
         return chosen
     problems = task.problems(STRENGTHS[-1], scaled=task.lopsided, stretch=STRETCH)
     return solve_shared(problems, budget=task.budget, fixed=chosen, polish=False, **options).links
+
+
+def _of_use(task: _Task, earned: Evaluation) -> Evaluation:
+    """The network without new links that carry nothing, in the scenarios and in those that vary more."""
+    varied = best_use(earned.links, task.rates, task.capacity, task.stretched(STRETCH), task.weights)
+    used = (earned.expected_flows > 0.0) | (varied.expected_flows > 0.0)
+    used[: len(task.fixed)] = True
+    return earned if used.all() else replace(earned, links=earned.links[used], flows=earned.flows[:, used])
 
 
 def _task(
