@@ -21,14 +21,14 @@ from .table import Table
 
 NAMES = [
     "doors",
-    "letter",
+    "published",
     "gap",
     "bounds",
     "proofs",
     "step",
     "unbudgeted",
     "many",
-    "grafts",
+    "trees",
     "spread",
     "inner",
     "large",
@@ -47,7 +47,8 @@ def main() -> None:
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]!r}; known are {', '.join(NAMES)}")
-    warnings.simplefilter("ignore", st.ConvergenceWarning)  # the letter runs a fixed number of iterations on purpose
+    # the published algorithm runs a fixed number of iterations on purpose
+    warnings.simplefilter("ignore", st.ConvergenceWarning)
     console = Console(stderr=True)
     parts = []
     for name in names or NAMES:

@@ -1,4 +1,4 @@
-"""The baselines of the network-design experiment: GSOT, and Algorithm 1 to the letter."""
+"""The baselines of the network-design experiment: GSOT, and Algorithm 1 as published."""
 
 from dataclasses import replace
 

@@ -142,7 +142,7 @@ class _OnLinks(Matroid):
         self.is_matroid = matroid.is_matroid
 
     def can_add(self, support: Sequence[Pair], pair: Pair) -> bool:
-        """May ``pair`` be added to ``support``?"""
+        """True if ``pair`` may be added to ``support``."""
         m, n = self.shape
         if pair[0] >= m or pair[1] >= n:
             return True
