@@ -9,7 +9,7 @@ import sparsetransport as st
 
 from .table import Table, best_time
 
-PROBLEMS, LARGE = 500, 300
+PROBLEMS, LARGE, CLOUDS = 500, 300, 8
 
 
 class OwnUniform(st.Matroid):
@@ -85,11 +85,9 @@ def _shared() -> Table:
 
 
 def _own() -> Table:
-    rng = np.random.default_rng(0)
-    X, Y = rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0
     table = Table(
-        "A matroid of one's own against the same built in, 40×30 points",
-        ["kernel", "budget", "objective", "time", "times as long"],
+        f"A matroid of one's own against the same built in, {CLOUDS} pairs of clouds of 40 and 30 points",
+        ["kernel", "budget", "objective: mean", "worst", "CPU time", "times as long"],
         [],
     )
     ratios, times = [], []
@@ -99,14 +97,25 @@ def _own() -> Table:
         [(st.Uniform(12), OwnUniform(12)), (st.Uniform(30), OwnUniform(30)), (st.Uniform(60), OwnUniform(60))]
         + [(st.PerRow(1), OwnPerRow(1)), (st.PerRow(2), OwnPerRow(2))],
     ):
-        problem = st.Problem.from_points(X, Y, kernels=kernel)
-        seconds, known = best_time(lambda p=problem, b=built_in: st.solve(p, budget=b))
-        own_seconds, asked = best_time(lambda p=problem, b=own: st.solve(p, budget=b))
-        ratios.append(asked.value / known.value)
+        told = []
+        for seed in range(-1, CLOUDS):  # the first one compiles
+            rng = np.random.default_rng(max(seed, 0))
+            X, Y = rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0
+            problem = st.Problem.from_points(X, Y, kernels=kernel)
+            began = time.process_time()
+            known = st.solve(problem, budget=built_in)
+            between = time.process_time()
+            asked = st.solve(problem, budget=own)
+            told.append((asked.value / known.value, between - began, time.process_time() - between))
+        ratio, seconds, own_seconds = np.mean(told[1:], axis=0)
+        ratios.append(ratio)
         times.append(own_seconds / seconds)
-        table.rows.append([name, str(built_in), f"{ratios[-1]:.4f}", f"{own_seconds * 1e3:.1f} ms", f"{times[-1]:.1f}"])
-    table.claim(f"objective within 1 % (worst {max(ratios):.4f})", max(ratios) <= 1.01)
-    table.claim(f"at most 20 times the time (worst {max(times):.1f})", max(times) <= 20.0)
+        table.rows.append(
+            [name, str(built_in), f"{ratio:.4f}", f"{max(each[0] for each in told[1:]):.4f}"]
+            + [f"{own_seconds * 1e3:.1f} ms", f"{times[-1]:.1f}"]
+        )
+    table.claim(f"objective within 1 % on average (highest {max(ratios):.4f})", max(ratios) <= 1.01)
+    table.claim(f"at most 20 times the time (highest {max(times):.1f})", max(times) <= 20.0)
     return table
 
 

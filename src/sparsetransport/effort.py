@@ -80,7 +80,7 @@ class Regrow:
     rounds: int = 8  # at the most
     share: float = 0.3  # of the links that are dropped
     operations: float = 2e7  # of all rounds together; none begins that would take more, as long as the last did
-    asking: float = 2e8  # the same with a budget of the user's own, whose questions count as operations
+    asking: float = 1e8  # the same with a budget of the user's own, whose questions count as operations
     seed: int = 0  # of the random draws
 
 
@@ -304,7 +304,7 @@ class Effort:
 
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
-    given_up: int = 16  # one in so many of the links that a matroid of the user's own refuses is given up at a time
+    given_up: int = 64  # one in so many of the links that a matroid of the user's own refuses is given up at a time
     threads_above: int = (
         2_000_000  # pairs times scenarios; for less, handing work to threads takes longer than the work
     )

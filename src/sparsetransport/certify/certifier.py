@@ -24,6 +24,7 @@ from .rounding import below
 from .strongest import BOUNDS, Bound, Plan, Task
 
 _EQUAL, _WEAK = 1e-12, 0.1  # relative gaps: one that counts as zero, and one above which the cheap bound is improved
+_CLOSE = 1e-4  # a relative gap within which the cheap certificate is good enough
 _PAIRS_UP_TO, _POINTS_UP_TO = 4_000_000, 2000  # beyond these the improvement takes long and waits for certify()
 _ROUNDS, _ROUNDS_UP_TO = 5, 1000  # rounds of the relaxation, and points: unequal shares need dense matrices
 _LEAST = 1e-3  # the smallest share, relative to an equal one
@@ -82,7 +83,7 @@ class Certifier:
         bound = self._below(bound, u, v)
         log = (BoundRecord("dual", bound, time.monotonic() - began),)
         dual = Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant, log)
-        if is_open and (tight or self._is_light):
+        if value - bound > (_EQUAL if tight else _CLOSE) * abs(value) and (tight or self._is_light):
             task = Task(problem, self.limits, (rows, cols, mass), value, np.inf, _EQUAL, self.effort)
             duals = tuple((u, v) for _, u, v in [(bound, u, v), *found])
             return self._followed(dual, [each for each in BOUNDS if each.level <= level], task._replace(duals=duals))[0]

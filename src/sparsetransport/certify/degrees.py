@@ -22,7 +22,7 @@ from ..problem import Problem
 from .rounding import below
 
 _BLOCK = 256  # lines whose costs are read at a time
-_STEPS = 25  # halvings for the price of a point: any price proves something
+_STEPS = 16  # halvings for the price of a point: any price proves something
 _HALVINGS = 60  # of an interval of prices: until it is a single number
 
 

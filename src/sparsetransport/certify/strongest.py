@@ -83,8 +83,12 @@ def _feasible(task: Task) -> Iterator[tuple[Floats, Floats]]:
     plain = problem if problem.reg == 0.0 else problem.memo.setdefault("without reg", replace(problem, reg=0.0))
     plan = unbudgeted_optimum(plain, task.effort)
     sums = problem.marginals(plan.rows, plan.cols, plan.mass)
-    for u, v in [(problem.a - sums[0], problem.b - sums[1]), *(task.duals[:1] if problem.reg == 0.0 else ())]:
-        yield bounds.bound_at(plain, task.limits, u, v)[1:]
+    first = bounds.bound_at(plain, task.limits, problem.a - sums[0], problem.b - sums[1])[1:]
+    yield first
+    for u, v in task.duals[:1] if problem.reg == 0.0 else ():
+        best = bounds.bound_at(plain, task.limits, u, v)[1:]
+        if not all(map(np.allclose, best, first)):
+            yield best
 
 
 def _has_parts(problem: Problem, limits: Limits) -> bool:
