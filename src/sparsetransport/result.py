@@ -291,8 +291,8 @@ class Result(Gap):
         >>> print(st.solve([[0.0, 2.0], [2.0, 1.0]], budget=1, unbalanced=10.0, reg=0.1).summary())
         entries: 1 of 2 x 2
         objective: 5.01247
-        lower bound: 5
-        gap: 0.0125 (0.25 % of the objective)
+        lower bound: 5.01247
+        gap: ... (below 0.01 % of the objective)
         mass moved: 0.498753 of 1
         cost of transport: 0
         weight of marginals: 10
