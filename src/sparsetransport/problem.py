@@ -14,6 +14,7 @@ from ._tables import Labels
 from .geometry import costs
 from .geometry.kernels import Delta, Kernel
 from .geometry.matrices import Cost, Gram, as_gram
+from .geometry.pricing import Pricing
 
 Fields = tuple[Floats, Floats]
 KernelLike = Kernel | str | Callable[[Any, Any], Any] | ArrayLike
@@ -140,7 +141,9 @@ class Problem:
             )
         if weights.need_auto:
             with np.errstate(over="ignore"):
-                terms = float(a @ gram_a.times(a)), float(b @ gram_b.times(b))
+                smoothed = gram_a.times(a), gram_b.times(b)
+                terms = float(a @ smoothed[0]), float(b @ smoothed[1])
+            vars(self).update(smoothed=smoothed)
             undelivered = sum(x for x, each in zip(terms, sense, strict=True) if each != "<=") or sum(terms)
             auto = auto_weight(cost.mean, a, b, undelivered)
             if not 0.0 < auto < np.inf:
@@ -269,7 +272,15 @@ class Problem:
     @cached_property
     def base(self) -> Fields:
         """``r`` and ``c`` of the empty plan: ``-2 λ_a G_a a`` and ``-2 λ_b G_b b`` where both senses are "="."""
-        return self.smooth(*self.counted(-self.a, -self.b))
+        if self.is_sided:
+            return self.smooth(*self.counted(-self.a, -self.b))
+        first, second = (-2.0 * weight * each for weight, each in zip(self.unbalanced, self.smoothed, strict=True))
+        return first, second
+
+    @cached_property
+    def smoothed(self) -> Fields:
+        """``G_a a`` and ``G_b b``."""
+        return self.gram_a.times(self.a), self.gram_b.times(self.b)
 
     @cached_property
     def constant(self) -> float:
@@ -337,6 +348,11 @@ class Problem:
         matrix = np.full(self.shape, np.inf)
         matrix[rows, cols] = self.cost.entries(rows, cols)
         return self.like(cost=Cost.of_matrix(matrix))
+
+    @cached_property
+    def pricing(self) -> Pricing:
+        """The pricing of its costs."""
+        return Pricing(self.cost)
 
     @cached_property
     def memo(self) -> dict[str, Any]:

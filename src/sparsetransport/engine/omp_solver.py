@@ -1,11 +1,13 @@
 """Orthogonal matching pursuit for one problem and one budget: grow, swap, eliminate."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
 from .._checks import Floats, Ints
+from .._numba.callback import Callback as ByAddress
 from ..budgets import Limits, Pair, pairs_of
 from ..effort import Tuning
 from ..inner.active_set import copy_factor, enlarge, gain
@@ -14,6 +16,7 @@ from ..plan import Callback, Outcome, Record, as_arrays, new_trace
 from ..problem import Problem
 from ..result import Status
 from . import elimination, grow, swaps
+from .pricer import price_columns
 from .room import CHANGES, Constraint, excess, fits, forget_refusals
 from .shell import OPERATIONS, STEPS, Shell
 from .state import Data, Saved, Work, new_saved, new_work, with_more_columns
@@ -37,9 +40,10 @@ class OMPSolver(Shell):
         callback: Callback | None = None,
     ) -> None:
         super().__init__(constraint, problem.constant, callback)
-        self.problem, self.tol = problem, tol
+        self.problem, self.tol, self.tuning = problem, tol, tuning
         weight_a, weight_b = problem.unbalanced
         r, c = problem.base
+        self.pricer = self._pricer() if listed else None
         entries, cost = first_entries(constraint.limits, constraint.limits.most), problem.cost.compiled
         self.data = Data(
             cost if listed else cost._replace(matrix=cost.matrix.copy()),
@@ -54,9 +58,29 @@ class OMPSolver(Shell):
             listed,
             tuning,
             np.array(problem.counted_shape),
+            0 if self.pricer is None else self.pricer.address,
         )
         self.work = new_work(self.data, entries, self.room)
         self.room = self.work.room
+
+    def _pricer(self) -> ByAddress | None:
+        """A function that compiled functions call to price columns; None where they scan all pairs."""
+        problem, mine = self.problem, weakref.ref(self)  # which does not keep the solver and its arrays alive
+
+        def price(depth: int, counted: int) -> bool:
+            solver = mine()
+            assert solver is not None, "it is being called by one of its functions"
+            price_columns(problem.pricing, solver.work, depth, bool(counted))
+            return True
+
+        many = problem.shape[0] * problem.shape[1] >= self.tuning.priced_above
+        return ByAddress(price) if many and problem.pricing.is_short else None
+
+    def raise_errors(self) -> None:
+        """Raise what a budget of the user's own has raised, or pricing, Ctrl-C included."""
+        super().raise_errors()
+        if self.pricer is not None:
+            self.pricer.raise_error()
 
     def support(self) -> list[Pair]:
         """The pairs of the plan as it stands."""

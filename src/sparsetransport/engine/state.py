@@ -36,6 +36,7 @@ class Data(NamedTuple):
     listed: bool  # candidates come from a list
     tuning: Tuning
     links: Ints  # (2,) rows and columns of links, which ``reg`` counts; what is behind them is slack
+    pricer: int  # the address of a function that prices columns, see `priced_columns`, or zero: they are scanned
 
 
 @by_address

@@ -19,6 +19,7 @@ DELTA, DENSE, RADIAL = 0, 1, 2  # a radial kernel has the kind RADIAL plus its n
 CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from the differences
 BLOCK = 64  # rows of a lazy cost that exist at one time
 SUMMED = 256  # rows of a cost that are summed at one time
+TILE = 64, 512  # rows and columns of a lazy Gram matrix that exist at one time in a product
 FAR = 1e-4  # a cost below this share of another is far below it
 
 
@@ -138,20 +139,63 @@ def cost_entries(cost: Cost, rows: Ints, cols: Ints) -> Floats:
     return values
 
 
+@part
+def _squared(points: Floats, others: Floats, lengths: Floats, other_lengths: Floats, square: Floats) -> None:
+    """Squared distances between two lists of points, into ``square``; by products if there are squared lengths."""
+    if lengths.size == 0:
+        for i in range(len(points)):
+            row, point = square[i], points[i]
+            row[:] = 0.0
+            for k in range(point.size):
+                for j in range(row.size):
+                    row[j] += (point[k] - others[j, k]) * (point[k] - others[j, k])
+        return
+    np.dot(points, np.ascontiguousarray(others.T), square)
+    for i in range(len(points)):
+        row, near, close = square[i], lengths[i], 0
+        for j in range(row.size):  # separate from the next loop, so that it vectorises
+            size = near + other_lengths[j]
+            row[j] = size - 2.0 * row[j]
+            close += row[j] < CLOSE * size
+        if close > 0:
+            for j in range(row.size):
+                if row[j] < CLOSE * (near + other_lengths[j]):
+                    row[j] = 0.0
+                    for k in range(points.shape[1]):
+                        row[j] += (points[i, k] - others[j, k]) * (points[i, k] - others[j, k])
+
+
 @compiled
-def gram_block(kind: int, bandwidth: float, points: Floats, rows: Ints, cols: Ints) -> Floats:
-    """Kernel values between two lists of points."""
+def gram_block(kind: int, bandwidth: float, points: Floats, lengths: Floats, rows: Ints, cols: Ints) -> Floats:
+    """Kernel values between two lists of points; ``lengths`` as in `gram_product`."""
     block = np.empty((rows.size, cols.size))
-    for i in range(rows.size):
-        point, values = points[rows[i]], block[i]
-        for k in range(cols.size):
-            square, other = 0.0, cols[k]
-            for d in range(point.size):
-                difference = point[d] - points[other, d]
-                square += difference * difference
-            values[k] = square
-        apply_kernel(kind, bandwidth, values)
+    empty = lengths.size == 0
+    _squared(points[rows], points[cols], lengths if empty else lengths[rows], lengths if empty else lengths[cols], block)
+    apply_kernel(kind, bandwidth, block.reshape(-1))
     return block
+
+
+@compiled
+def gram_product(
+    kind: int, bandwidth: float, points: Floats, lengths: Floats, vector: Floats, first: int, last: int
+) -> Floats:
+    """What the entries on and above the diagonal in some rows, and their mirrors, add to the matrix times a vector.
+
+    ``lengths`` are the squared lengths of the points where distances come from products, else there are none.
+    """
+    size, out, tile = vector.size, np.zeros(vector.size), np.empty(TILE[0] * TILE[1])
+    for top in range(first, last, TILE[0]):
+        end = min(top + TILE[0], last)
+        for left in range(top, size, TILE[1]):
+            right = min(left + TILE[1], size)
+            block = tile[: (end - top) * (right - left)].reshape(end - top, right - left)
+            _squared(points[top:end], points[left:right], lengths[top:end], lengths[left:right], block)
+            apply_kernel(kind, bandwidth, block.reshape(-1))
+            out[top:end] += np.dot(block, vector[left:right])
+            mirrored = np.dot(vector[top:end], block)
+            for j in range(max(left, end), right):
+                out[j] += mirrored[j - left]
+    return out
 
 
 @part

@@ -73,12 +73,25 @@ class Pricing:
         cost = self.cost.compiled
         return np.ascontiguousarray(-0.5 * cost.x[:, :-2]), np.ascontiguousarray(cost.y[:-2].T)
 
+    @cached_property
+    def widest(self) -> float:
+        """No two lazy costs differ by more."""
+        x, y = self.points
+        low, high = np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
+        square = float(np.sum((high - low) ** 2))
+        return self.cost.compiled.scale * (square if self.cost.is_squared else square**0.5)
+
     def entries(self, rows: Ints, cols: Ints) -> Floats:
         """The costs of the given pairs."""
         if not self.cost.is_lazy:
             return self.cost.entries(rows, cols)
         cost, square = self.cost.compiled, squares(*self.points, rows, cols)
         return cost.scale * (square if cost.kind == _entries.SQEUCLIDEAN else np.sqrt(square))
+
+    @property
+    def is_short(self) -> bool:
+        """True if pricing takes less than a pass over all pairs in double precision."""
+        return self.has_trees or self.cost.is_squared
 
     @property
     def has_trees(self) -> bool:
