@@ -16,7 +16,7 @@ from ..plan import Callback, Outcome, Record, as_arrays, new_trace
 from ..problem import Problem
 from ..result import Status
 from . import elimination, grow, swaps
-from .pricer import price_columns
+from .pricer import ColumnPricer
 from .room import CHANGES, Constraint, excess, fits, forget_refusals
 from .shell import OPERATIONS, STEPS, Shell
 from .state import Data, Saved, Work, new_saved, new_work, with_more_columns
@@ -65,16 +65,18 @@ class OMPSolver(Shell):
 
     def _pricer(self) -> ByAddress | None:
         """A function that compiled functions call to price columns; None where they scan all pairs."""
-        problem, mine = self.problem, weakref.ref(self)  # which does not keep the solver and its arrays alive
+        (m, n), pricing, mine = self.problem.shape, self.problem.pricing, weakref.ref(self)
+        if m * n < self.tuning.priced_above or not pricing.is_short:
+            return None
+        find = ColumnPricer(pricing, self.tol * self.problem.scale)
 
         def price(depth: int, counted: int) -> bool:
-            solver = mine()
-            assert solver is not None, "it is being called by one of its functions"
-            price_columns(problem.pricing, solver.work, depth, bool(counted))
+            solver = mine()  # a reference would keep it, and its arrays, alive
+            assert solver is not None, "one of its functions is calling"
+            find(solver.work, depth, bool(counted))
             return True
 
-        many = problem.shape[0] * problem.shape[1] >= self.tuning.priced_above
-        return ByAddress(price) if many and problem.pricing.is_short else None
+        return ByAddress(price)
 
     def raise_errors(self) -> None:
         """Raise what a budget of the user's own has raised, or pricing, Ctrl-C included."""

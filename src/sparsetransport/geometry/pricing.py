@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
-from .._numba.compiling import compiled
+from .._numba.compiling import compiled, small_part
 from .._numba.threads import in_parts
 from . import _entries
-from .kd_tree import KDTree, place_in
+from .kd_tree import KDTree, at_most, place_in
 from .matrices import Cost
 
 Singles = NDArray[np.float32]
@@ -41,30 +41,32 @@ class Pricing:
     def __init__(self, cost: Cost) -> None:
         self.cost = cost
 
-    def rows(self, beta: Floats, k: int = 1) -> tuple[Floats, Ints]:
+    def rows(self, beta: Floats, k: int = 1, below: Floats | None = None) -> tuple[Floats, Ints]:
         """The ``k`` least ``C[i, j] - beta[j]`` of every row, smallest first, and their columns; -1: no more allowed.
 
-        Two arrays of shape ``(m, k)``; ``k`` is at most the number of columns.
+        Two arrays of shape ``(m, k)``; ``k`` is at most the number of columns. With ``below`` only what is less than
+        the number of its row counts, which spares work.
         """
-        return self._least(beta, k, 0)
+        return self._least(beta, k, 0, below)
 
-    def columns(self, alpha: Floats, k: int = 1) -> tuple[Floats, Ints]:
+    def columns(self, alpha: Floats, k: int = 1, below: Floats | None = None) -> tuple[Floats, Ints]:
         """The ``k`` least ``C[i, j] - alpha[i]`` of every column, smallest first, and their rows; as `rows`."""
-        return self._least(alpha, k, 1)
+        return self._least(alpha, k, 1, below)
 
-    def _least(self, prices: Floats, k: int, axis: int) -> tuple[Floats, Ints]:
+    def _least(self, prices: Floats, k: int, axis: int, below: Floats | None) -> tuple[Floats, Ints]:
         k, cost = min(k, len(prices)), self.cost.compiled
         if not self.cost.is_lazy:
-            return self._by_blocks(prices, k, axis)
+            return self._by_blocks(prices, k, axis, below)
         squared = cost.kind == _entries.SQEUCLIDEAN
         near, far = self.points[axis], self.points[1 - axis]
         unit = cost.scale
+        limit = None if below is None else below / unit
         if near.shape[1] <= _TREE_UP_TO:
-            value, index = self.trees[1 - axis].least(near, prices / unit, k, squared=squared)
+            value, index = self.trees[1 - axis].least(near, prices / unit, k, squared=squared, below=limit)
         elif squared:
-            value, index = _by_products(near, far, prices / unit, k)
+            value, index = _by_products(near, far, prices / unit, k, limit)
         else:
-            return self._by_blocks(prices, k, axis)
+            return self._by_blocks(prices, k, axis, below)
         return value * unit, index
 
     @cached_property
@@ -103,9 +105,9 @@ class Pricing:
         """Trees over the points of both sides."""
         return KDTree(self.points[0]), KDTree(self.points[1])
 
-    def _by_blocks(self, prices: Floats, k: int, axis: int) -> tuple[Floats, Ints]:
+    def _by_blocks(self, prices: Floats, k: int, axis: int, below: Floats | None) -> tuple[Floats, Ints]:
         lines, across = self.cost.shape[axis], self.cost.shape[1 - axis]
-        value, index = np.full((lines, k), np.inf), np.full((lines, k), -1)
+        value, index = at_most(below, lines, k), np.full((lines, k), -1)
 
         def price(part: slice) -> None:
             if axis == 0:
@@ -115,6 +117,7 @@ class Pricing:
             scan(block, prices, value[part], index[part])
 
         in_parts(price, lines, max(1, _BLOCK // across))
+        value[index < 0] = np.inf
         return value, index
 
 
@@ -144,13 +147,20 @@ def squares(x: Floats, y: Floats, rows: Ints, cols: Ints) -> Floats:
     return square
 
 
-def _by_products(near: Floats, far: Floats, prices: Floats, k: int) -> tuple[Floats, Ints]:
+def _by_products(
+    near: Floats, far: Floats, prices: Floats, k: int, below: Floats | None = None
+) -> tuple[Floats, Ints]:
     r"""The least :math:`|x_i - y_j|^2 - \beta_j`, by products in single precision.
 
     With unit roundoff :math:`u`, :math:`q_j = -2 x \cdot y_j + h_j`, :math:`h_j = |y_j|^2 - \beta_j`, has an error of
     at most :math:`2u\,((d + 4)\,|x|\,|y_j| + |h_j|)` up to terms in :math:`u^2`, whatever the order of the sums. Points
     are shifted and scaled before, so that products neither overflow nor vanish.
     """
+    if below is not None and (below == -np.inf).any():
+        value, index = np.full((len(near), k), np.inf), np.full((len(near), k), -1)
+        if (some := np.flatnonzero(below > -np.inf)).size:
+            value[some], index[some] = _by_products(near[some], far, prices, k, below[some])
+        return value, index
     m, n, d = len(near), len(far), near.shape[1]
     middle = far.mean(0)
     x, y = near - middle, far - middle
@@ -163,7 +173,7 @@ def _by_products(near: Floats, far: Floats, prices: Floats, k: int) -> tuple[Flo
         longest = float(np.sqrt(np.sum(y * y, 1).max())) / unit
         long = np.sqrt(np.sum(x * x, 1)) / unit
         margin = 1.1 * 2.0 * _UNIT * ((d + 4.0) * long * longest + float(np.abs(height).max()) + 1e-30)
-    value, index = np.full((m, k), np.inf), np.full((m, k), -1)
+    value, index = at_most(below, m, k), np.full((m, k), -1)
 
     def price(part: slice) -> None:
         product = left[part] @ right
@@ -171,7 +181,15 @@ def _by_products(near: Floats, far: Floats, prices: Floats, k: int) -> tuple[Flo
         refine(product, low, margin[part], square, level, unit, near[part], far, prices, value[part], index[part])
 
     in_parts(price, m, max(1, _BLOCK // n))
+    value[index < 0] = np.inf
     return value, index
+
+
+@small_part
+def _limit(value: float, level: float, unit: float, square: float, margin: float) -> np.float32:
+    """What a product of single precision is not above if it stands for less than ``value``."""
+    bound = (value + level) / (unit * unit) - square
+    return np.float32(bound + margin + 2.0 * _UNIT * abs(bound))
 
 
 @compiled
@@ -192,7 +210,7 @@ def refine(
     last = value.shape[1] - 1
     for i in range(product.shape[0]):
         row, best, x = product[i], value[i], near[i]
-        limit = np.float32(np.inf)
+        limit = _limit(best[last], level, unit, square[i], margin[i])
         for first in range(0, row.size, _RUN):
             end, hits = min(first + _RUN, row.size), 0
             for j in range(first, end):
@@ -207,8 +225,7 @@ def refine(
                     found -= prices[j]
                     if found < best[last]:
                         place_in(best, index[i], found, j)
-                        bound = (best[last] + level) / (unit * unit) - square[i]
-                        limit = np.float32(bound + margin[i] + 2.0 * _UNIT * abs(bound))
+                        limit = _limit(best[last], level, unit, square[i], margin[i])
 
 
 def nearest(points: Floats, others: Floats) -> Ints:
