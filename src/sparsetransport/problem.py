@@ -374,10 +374,11 @@ class Problem:
         """True if costs or the marginal errors of a side are lost in rounding, of which `warn_of_rounding` tells."""
         return not self.is_hard and (self.side_is_lost or self.costs_are_lost)
 
-    def smooth(self, u: Floats, v: Floats) -> Fields:
-        """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""
+    def smooth(self, u: Floats, v: Floats, *, exact: bool = False) -> Fields:
+        """``2 λ_a G_a u`` and ``2 λ_b G_b v``; for proofs with the ``exact`` matrices, not their low-rank factors."""
         weight_a, weight_b = self.unbalanced
-        return 2.0 * weight_a * self.gram_a.times(u), 2.0 * weight_b * self.gram_b.times(v)
+        first, second = self.gram_a.times(u, exact=exact), self.gram_b.times(v, exact=exact)
+        return 2.0 * weight_a * first, 2.0 * weight_b * second
 
     def counted(self, p: Floats, q: Floats) -> Fields:
         """What counts of the errors of both sides: what is left after the best slack that the senses allow."""
@@ -428,6 +429,15 @@ class Problem:
     def gradient(self, fields: Fields, rows: Ints, cols: Ints) -> Floats:
         """The gradient at pairs without mass."""
         return self.cost.entries(rows, cols) + fields[0][rows] + fields[1][cols]
+
+    def steepest(self, fields: Fields) -> float:
+        """The smallest gradient of all pairs, as if without mass."""
+        if self.cost.is_lazy:
+            return float((self.pricing.rows(-fields[1])[0][:, 0] + fields[0]).min())
+        return min(
+            float((block + fields[0][first : first + len(block), None] + fields[1]).min())
+            for first, block in self.cost.blocks()
+        )
 
     def gradient_rows(self, fields: Fields, first: int, last: int) -> Floats:
         """The gradient at all pairs of some rows, as if without mass."""

@@ -45,7 +45,9 @@ class ColumnPricer:
         known = None if self.found is None else self._now(work, rows, cols, is_out)
         limit = np.full(n, -self.tol)
         if known is not None and depth > 1 and known.value.size > work.listed.shape[1]:
-            last = float(np.partition((known.value + work.c[:, None]).ravel(), work.listed.shape[1])[work.listed.shape[1]])
+            last = float(
+                np.partition((known.value + work.c[:, None]).ravel(), work.listed.shape[1])[work.listed.shape[1]]
+            )
             limit[:] = min(last + _SLACK * abs(last), -self.tol)
         limit -= work.c
         low = np.full(n, -np.inf) if known is None or is_out.any() else known.least

@@ -107,7 +107,7 @@ def best_of_matrix(
 def is_priced(data: Data, work: Work, depth: int, counted: int) -> bool:
     """True if a function has put the least ``C + r`` of every column and their rows into ``best`` and ``where``.
 
-    It is called where there is one and no labelled groups; if it fails, no pair is found, and its error is raised later.
+    It is called where there is one and no labelled groups; if it fails, no pair is found, and an error follows later.
     """
     if data.pricer == 0 or (counted > 0 and work.room.labels.shape[0] > 0):
         return False

@@ -170,7 +170,9 @@ def gram_block(kind: int, bandwidth: float, points: Floats, lengths: Floats, row
     """Kernel values between two lists of points; ``lengths`` as in `gram_product`."""
     block = np.empty((rows.size, cols.size))
     empty = lengths.size == 0
-    _squared(points[rows], points[cols], lengths if empty else lengths[rows], lengths if empty else lengths[cols], block)
+    _squared(
+        points[rows], points[cols], lengths if empty else lengths[rows], lengths if empty else lengths[cols], block
+    )
     apply_kernel(kind, bandwidth, block.reshape(-1))
     return block
 

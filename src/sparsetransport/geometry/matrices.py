@@ -235,8 +235,7 @@ class Gram:
         if 2 * len(used) > self.size:
             if not exact and self.factor is not None:
                 return self.factor.times(vector)
-            parts = in_parts(lambda part: self._part_of_product(vector, part), self.size, _PART)
-            return np.asarray(sum(parts, np.zeros(self.size)))
+            return self._product(vector)
         result = np.zeros(self.size)
         everything = np.arange(self.size)
         for first in range(0, len(used), _BLOCK):
@@ -244,10 +243,27 @@ class Gram:
             result += self.block(everything, part) @ vector[part]
         return result
 
-    def _part_of_product(self, vector: Floats, part: slice) -> Floats:
-        return _entries.gram_product(
-            self.kind, self.bandwidth, self._centred, self._lengths, vector, part.start, part.stop
+    def _product(self, vector: Floats) -> Floats:
+        """The product of a lazy matrix, from all of its entries; the last one is kept, since proofs ask for it again."""
+        for known, product in self._last:
+            if np.array_equal(known, vector):
+                return product.copy()
+            if np.array_equal(known, -vector):
+                return -product
+        parts = in_parts(
+            lambda part: _entries.gram_product(
+                self.kind, self.bandwidth, self._centred, self._lengths, vector, part.start, part.stop
+            ),
+            self.size,
+            _PART,
         )
+        product = np.asarray(sum(parts, np.zeros(self.size)))
+        self._last[:] = [(vector.copy(), product.copy())]
+        return product
+
+    @cached_property
+    def _last(self) -> list[tuple[Floats, Floats]]:
+        return []
 
     @cached_property
     def factor(self) -> Factor | None:

@@ -21,7 +21,8 @@ from .matrices import Cost
 Singles = NDArray[np.float32]
 _TREE_UP_TO = 6  # dimensions; with more, too few boxes are ruled out
 _BLOCK = 1 << 22  # entries of a block of costs
-_RUN = 64  # entries that are compared with the least so far at a time
+_TILE, _PART = 1024, 256  # columns and rows of the products that one thread looks at at one time
+_RUN = 256  # entries that are compared with the least so far at a time
 _UNIT = 2.0**-24  # the rounding of single precision
 
 
@@ -128,9 +129,10 @@ def scan(block: Floats, prices: Floats, value: Floats, index: Ints) -> None:
     for i in range(block.shape[0]):
         row, best = block[i], value[i]
         for first in range(0, row.size, _RUN):
-            end, hits = min(first + _RUN, row.size), 0
-            for j in range(first, end):  # separate from the next loop, so that it vectorises
-                hits += row[j] - prices[j] < best[last]
+            end, hits, least = min(first + _RUN, row.size), np.int32(0), best[last]
+            some, shifts = row[first:end], prices[first:end]
+            for j in range(some.size):  # slices and a narrow counter, so that it vectorises
+                hits += np.int32(some[j] - shifts[j] < least)
             if hits > 0:
                 for j in range(first, end):
                     if row[j] - prices[j] < best[last]:
@@ -147,9 +149,7 @@ def squares(x: Floats, y: Floats, rows: Ints, cols: Ints) -> Floats:
     return square
 
 
-def _by_products(
-    near: Floats, far: Floats, prices: Floats, k: int, below: Floats | None = None
-) -> tuple[Floats, Ints]:
+def _by_products(near: Floats, far: Floats, prices: Floats, k: int, below: Floats | None = None) -> tuple[Floats, Ints]:
     r"""The least :math:`|x_i - y_j|^2 - \beta_j`, by products in single precision.
 
     With unit roundoff :math:`u`, :math:`q_j = -2 x \cdot y_j + h_j`, :math:`h_j = |y_j|^2 - \beta_j`, has an error of
@@ -175,12 +175,29 @@ def _by_products(
         margin = 1.1 * 2.0 * _UNIT * ((d + 4.0) * long * longest + float(np.abs(height).max()) + 1e-30)
     value, index = at_most(below, m, k), np.full((m, k), -1)
 
-    def price(part: slice) -> None:
-        product = left[part] @ right
-        square = long[part] ** 2
-        refine(product, low, margin[part], square, level, unit, near[part], far, prices, value[part], index[part])
+    tiles = [slice(first, min(first + _TILE, n)) for first in range(0, n, _TILE)]
+    rights = [np.ascontiguousarray(right[:, tile]) for tile in tiles]
 
-    in_parts(price, m, max(1, _BLOCK // n))
+    def price(part: slice) -> None:
+        square = long[part] ** 2
+        for tile, side in zip(tiles, rights, strict=True):
+            product = left[part] @ side
+            refine(
+                product,
+                low[tile],
+                margin[part],
+                square,
+                level,
+                unit,
+                near[part],
+                far[tile],
+                prices[tile],
+                value[part],
+                index[part],
+                tile.start,
+            )
+
+    in_parts(price, m, _PART)
     value[index < 0] = np.inf
     return value, index
 
@@ -205,16 +222,21 @@ def refine(
     prices: Floats,
     value: Floats,
     index: Ints,
+    start: int,
 ) -> None:
-    """Compute in double precision what may be among the least of a row, for all that single precision tells."""
+    """Compute in double precision what may be among the least of a row, for all that single precision tells.
+
+    The first column has the number ``start``.
+    """
     last = value.shape[1] - 1
     for i in range(product.shape[0]):
         row, best, x = product[i], value[i], near[i]
         limit = _limit(best[last], level, unit, square[i], margin[i])
         for first in range(0, row.size, _RUN):
-            end, hits = min(first + _RUN, row.size), 0
-            for j in range(first, end):
-                hits += not row[j] + low[j] > limit  # what is not a number counts, too
+            end, hits = min(first + _RUN, row.size), np.int32(0)
+            some, shifts = row[first:end], low[first:end]
+            for j in range(some.size):  # slices and a narrow counter, so that it vectorises
+                hits += np.int32(not some[j] + shifts[j] > limit)  # what is not a number counts, too
             if hits == 0:
                 continue
             for j in range(first, end):
@@ -224,7 +246,7 @@ def refine(
                         found += (x[k] - far[j, k]) * (x[k] - far[j, k])
                     found -= prices[j]
                     if found < best[last]:
-                        place_in(best, index[i], found, j)
+                        place_in(best, index[i], found, start + j)
                         limit = _limit(best[last], level, unit, square[i], margin[i])
 
 
