@@ -50,7 +50,7 @@ class ColumnPricer:
             )
             limit[:] = min(last + _SLACK * abs(last), -self.tol)
         limit -= work.c
-        low = np.full(n, -np.inf) if known is None or is_out.any() else known.least
+        low = np.full(n, -np.inf) if known is None else known.least
         value, index = self._search(work, depth, np.where(low < limit, limit, -np.inf), is_out)
         least = np.where(index[:, 0] >= 0, value[:, 0], np.maximum(low, limit))
         self._complete(work, value, index, least, is_out)
@@ -58,6 +58,8 @@ class ColumnPricer:
             if known is not None:
                 old = index[:, 0] < 0
                 value[old], index[old] = known.value[old], known.index[old]
+            if is_out.any():  # it tells nothing of rows that were left out, and have room later
+                least[:] = -np.inf
             self.found = Found(value, index, least, work.r.copy())
         work.best[:depth], work.where[:depth] = value.T, index.T
         work.best[:depth][work.best[:depth] >= limit] = np.inf
