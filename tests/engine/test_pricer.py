@@ -12,7 +12,7 @@ from sparsetransport.engine.room import Constraint
 from sparsetransport.engine.state import refresh
 from sparsetransport.geometry.pricing import Pricing
 
-LISTED = replace(st.DEFAULT, list_above=0, priced_above=0)
+LISTED = replace(st.QUICK, list_above=0, priced_above=0)
 BUDGETS = [
     20,
     None,
@@ -29,24 +29,23 @@ def clouds(d, m=50, n=40):
 
 
 @pytest.mark.parametrize("d", [2, 9])
-@pytest.mark.parametrize("kernel", [st.RBF(), st.IMQ(0.3)], ids=repr)
 @pytest.mark.parametrize("budget", BUDGETS, ids=repr)
-def test_lazy_solves_go_the_way_of_dense_ones(d, kernel, budget):
+def test_lazy_solves_go_the_way_of_dense_ones(d, budget):
     """The same pairs, one after the other, whatever is full; trees and products find what scans of the matrix find."""
     X, Y, a, b = clouds(d)
-    for reg in (0.0, 0.1):
-        dense, lazy = (
-            st.solve_sample(X, Y, a, b, budget=budget, kernels=kernel, reg=reg, effort=LISTED, lazy=choice)
-            for choice in (False, True)
-        )
-        np.testing.assert_array_equal(lazy.path.pairs, dense.path.pairs)
-        np.testing.assert_allclose(lazy.plan, dense.plan, rtol=1e-9, atol=1e-12)
-        assert lazy.lower_bound == pytest.approx(dense.lower_bound, rel=1e-9, abs=1e-9)
+    kernel, reg = (st.RBF(), 0.0) if d == 2 else (st.IMQ(0.3), 0.1)
+    dense, lazy = (
+        st.solve_sample(X, Y, a, b, budget=budget, kernels=kernel, reg=reg, effort=LISTED, lazy=choice)
+        for choice in (False, True)
+    )
+    np.testing.assert_array_equal(lazy.path.pairs, dense.path.pairs)
+    np.testing.assert_allclose(lazy.plan, dense.plan, rtol=1e-9, atol=1e-12)
+    assert lazy.lower_bound == pytest.approx(dense.lower_bound, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize("d", [2, 9])
 def test_every_scan_finds_the_best_pairs(d):
-    """What is below the limit, and no other pair, comes in order; what was found before saves work and changes nothing."""
+    """What is below the limit, and no other pair, comes in order; what was found before changes nothing."""
     X, Y, a, b = clouds(d)
     problem = st.Problem.from_points(X, Y, a, b, kernels=st.RBF(), lazy=True, reg=0.01)
     effort = replace(LISTED, list_size=30)

@@ -22,7 +22,8 @@ from .shell import OPERATIONS, STEPS, Shell
 from .state import Data, Saved, Work, new_saved, new_work, with_more_columns
 
 _ENTRIES = 1024  # that arrays have room for at first, at the most
-_SPARE_COLUMNS = 256  # of a lazy Gram matrix: swaps look at pairs in new rows and columns
+_NONE = np.zeros(0, np.int64)
+_SPARE_COLUMNS = 128  # of a lazy Gram matrix: swaps look at pairs in new rows and columns
 _SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
 
 
@@ -137,8 +138,7 @@ class OMPSolver(Shell):
             return
         while len(rows) > len(self.work.factor.mass):
             self._enlarge(entries=True)
-        while not grow.fetch_all(self.data, rows, cols):
-            self._enlarge(entries=False)
+        self._fetch(rows, cols)
         slopes = self.problem.slope(rows, cols)
         grow.place(self.data, self.work, rows, cols, mass, np.asarray(lower, np.float64), slopes)
         self.start = tuple(self.support())
@@ -223,6 +223,12 @@ class OMPSolver(Shell):
         self.work, self.room = work, work.room
         self.room.notes[CHANGES] += 1
         forget_refusals(self.room)
+        self._fetch(*work.factor.label[:, : self.size].copy())
+
+    def _fetch(self, rows: Ints, cols: Ints) -> None:
+        """Make sure that the Gram columns of these pairs are there."""
+        while not grow.fetch_all(self.data, rows, cols):
+            self._enlarge(rows, cols, entries=False)
 
     def _beyond(self, extra: int) -> None:
         """Grow by so many entries beyond the budget, and come back to it."""
@@ -282,9 +288,16 @@ class OMPSolver(Shell):
         self._enlarge(entries=len(self.work.factor.mass) == self.size)
         return len(self.work.factor.mass)
 
-    def _enlarge(self, *, entries: bool) -> None:
-        """Twice the room for columns of lazy Gram matrices where few are left, and for entries if asked for."""
-        gram_a, gram_b = (with_more_columns(gram, _SPARE_COLUMNS) for gram in (self.data.gram_a, self.data.gram_b))
+    def _enlarge(self, rows: Ints = _NONE, cols: Ints = _NONE, *, entries: bool) -> None:
+        """More room for columns of lazy Gram matrices where little is left, and for entries if asked for.
+
+        Columns of the plan and of these pairs are kept.
+        """
+        label = self.work.factor.label[:, : self.size]
+        gram_a, gram_b = (
+            with_more_columns(gram, _SPARE_COLUMNS, np.append(inside, more))
+            for gram, inside, more in zip((self.data.gram_a, self.data.gram_b), label, (rows, cols), strict=True)
+        )
         self.data = self.data._replace(gram_a=gram_a, gram_b=gram_b)
         if entries:
             room, old = 2 * len(self.work.factor.mass), self.work

@@ -1,8 +1,8 @@
 r"""Low-rank factors of Gram matrices, by Cholesky factorisation with pivoting.
 
 :math:`G \approx LL^\top`, where each column of :math:`L` takes away what is left at the point where most is left. What
-is left, :math:`E = G - LL^\top`, is positive semidefinite, so that :math:`|E_{ij}| \le \sqrt{E_{ii}E_{jj}}`: the largest
-entry of its diagonal, which is computed anew from :math:`L`, bounds all of its entries, up to rounding.
+is left, :math:`E = G - LL^\top`, is positive semidefinite, so that :math:`|E_{ij}| \le \sqrt{E_{ii}E_{jj}}`: the
+largest entry of its diagonal, which is computed anew from :math:`L`, bounds all of its entries, up to rounding.
 """
 
 from collections.abc import Callable
@@ -50,6 +50,6 @@ def factor_of(column: Callable[[int], Floats], diagonal: float, size: int) -> Fa
         left[pivot] = 0.0  # but for rounding
     else:
         return None
-    lines = lines[:k].copy()
+    lines = lines[:k]  # of what is behind, no page has been touched
     error = float(np.max(diagonal - np.einsum("kn,kn->n", lines, lines))) + (k + 8) * _UNIT * diagonal
     return Factor(lines, error) if error <= _CLOSE * diagonal + (k + 8) * _UNIT * diagonal else None

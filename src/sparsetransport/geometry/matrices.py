@@ -244,7 +244,8 @@ class Gram:
         return result
 
     def _product(self, vector: Floats) -> Floats:
-        """The product of a lazy matrix, from all of its entries; the last one is kept, since proofs ask for it again."""
+        """The product of a lazy matrix, from all of its entries; the last one is kept: proofs ask for it again."""
+        vector = np.ascontiguousarray(vector)
         for known, product in self._last:
             if np.array_equal(known, vector):
                 return product.copy()
