@@ -19,7 +19,6 @@ DELTA, DENSE, RADIAL = 0, 1, 2  # a radial kernel has the kind RADIAL plus its n
 CLOSE = 1e-6  # of |x|^2 + |y|^2: a squared distance below this is computed from the differences
 BLOCK = 64  # rows of a lazy cost that exist at one time
 SUMMED = 256  # rows of a cost that are summed at one time
-TILE = 64, 512  # rows and columns of a lazy Gram matrix that exist at one time in a product
 FAR = 1e-4  # a cost below this share of another is far below it
 
 
@@ -167,7 +166,10 @@ def _squared(points: Floats, others: Floats, lengths: Floats, other_lengths: Flo
 
 @compiled
 def gram_block(kind: int, bandwidth: float, points: Floats, lengths: Floats, rows: Ints, cols: Ints) -> Floats:
-    """Kernel values between two lists of points; ``lengths`` as in `gram_product`."""
+    """Kernel values between two lists of points.
+
+    ``lengths`` are the squared lengths of all points where distances come from products, else there are none.
+    """
     block = np.empty((rows.size, cols.size))
     empty = lengths.size == 0
     _squared(
@@ -178,26 +180,10 @@ def gram_block(kind: int, bandwidth: float, points: Floats, lengths: Floats, row
 
 
 @compiled
-def gram_product(
-    kind: int, bandwidth: float, points: Floats, lengths: Floats, vector: Floats, first: int, last: int
-) -> Floats:
-    """What the entries on and above the diagonal in some rows, and their mirrors, add to the matrix times a vector.
-
-    ``lengths`` are the squared lengths of the points where distances come from products, else there are none.
-    """
-    size, out, tile = vector.size, np.zeros(vector.size), np.empty(TILE[0] * TILE[1])
-    for top in range(first, last, TILE[0]):
-        end = min(top + TILE[0], last)
-        for left in range(top, size, TILE[1]):
-            right = min(left + TILE[1], size)
-            block = tile[: (end - top) * (right - left)].reshape(end - top, right - left)
-            _squared(points[top:end], points[left:right], lengths[top:end], lengths[left:right], block)
-            apply_kernel(kind, bandwidth, block.reshape(-1))
-            out[top:end] += np.dot(block, vector[left:right])
-            mirrored = np.dot(vector[top:end], block)
-            for j in range(max(left, end), right):
-                out[j] += mirrored[j - left]
-    return out
+def square_block(points: Floats, lengths: Floats, rows: tuple[int, int], cols: tuple[int, int], block: Floats) -> None:
+    """Squared distances between two runs of points, into ``block``; ``lengths`` as in `gram_block`."""
+    (top, end), (left, right) = rows, cols
+    _squared(points[top:end], points[left:right], lengths[top:end], lengths[left:right], block)
 
 
 @part

@@ -13,7 +13,7 @@ import numpy as np
 from .. import _checks
 from .._checks import Floats, Ints
 from .._numba.threads import in_parts
-from . import _entries
+from . import _entries, radial
 from ._entries import FAR, SUMMED
 from .costs import lazy_cost
 from .kernels import Delta, Own, Radial, as_kernel
@@ -23,6 +23,7 @@ _NO_POINTS = np.zeros((0, 0))
 _BLOCK = SUMMED
 COPIED_UP_TO = 1 << 26  # bytes; larger cost matrices are not copied
 _SAMPLE = 4096  # costs that are sampled
+_TILE = 256, 1024  # rows and columns of a lazy Gram matrix that exist at one time in a product
 _PART = 2048  # rows of a Gram matrix that one thread multiplies at a time
 _FACTORISED_FROM = 8000  # points; the products of a smaller Gram matrix take less time than its factor
 _FEW_DIMENSIONS = 4  # up to which differences are as fast as products
@@ -251,16 +252,30 @@ class Gram:
                 return product.copy()
             if np.array_equal(known, -vector):
                 return -product
-        parts = in_parts(
-            lambda part: _entries.gram_product(
-                self.kind, self.bandwidth, self._centred, self._lengths, vector, part.start, part.stop
-            ),
-            self.size,
-            _PART,
-        )
+        parts = in_parts(lambda part: self._part_of_product(vector, part), self.size, _PART)
         product = np.asarray(sum(parts, np.zeros(self.size)))
         self._last[:] = [(vector.copy(), product.copy())]
         return product
+
+    def _part_of_product(self, vector: Floats, part: slice) -> Floats:
+        """What the entries on and above the diagonal in some rows, and their mirrors, add to the product.
+
+        NumPy's exponentials are vectorised, those of compiled functions are not.
+        """
+        out, tile, (height, width) = np.zeros(self.size), np.empty(_TILE[0] * _TILE[1]), _TILE
+        formula = list(radial.ON_ARRAYS.values())[self.kind - _entries.RADIAL]
+        for top in range(part.start, part.stop, height):
+            end = min(top + height, part.stop)
+            for left in range(top, self.size, width):
+                right = min(left + width, self.size)
+                square = tile[: (end - top) * (right - left)].reshape(end - top, right - left)
+                _entries.square_block(self._centred, self._lengths, (top, end), (left, right), square)
+                block = formula(square, self.bandwidth)
+                out[top:end] += block @ vector[left:right]
+                below = max(left, end)
+                if below < right:
+                    out[below:right] += vector[top:end] @ block[:, below - left :]
+        return out
 
     @cached_property
     def _last(self) -> list[tuple[Floats, Floats]]:
