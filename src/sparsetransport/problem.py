@@ -191,6 +191,10 @@ class Problem:
         cols = _tables.first(known[1], read(self.cost, "columns"), read(self.b, "index"), read(self.gram_b, "index"))
         return rows, cols
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the trees of its points, which a copy in another process makes again."""
+        return {name: value for name, value in vars(self).items() if name != "pricing"}
+
     def __repr__(self) -> str:
         m, n = self.shape
         kernels = ["Gram matrix" if gram.kernel is None else str(gram.kernel) for gram in (self.gram_a, self.gram_b)]

@@ -8,6 +8,7 @@ that as many pairs as a candidate list holds are below, and what a column had at
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
 from ..geometry.pricing import Pricing, scan
@@ -21,7 +22,7 @@ class Found(NamedTuple):
     """What was found last."""
 
     value: Floats  # (n, depth) ``C + r`` of pairs
-    index: Ints  # (n, depth) their rows, -1: none
+    rows: Ints  # (n, depth) their rows, -1: none
     least: Floats  # (n,) what no pair of a column is below, those of the support included
     r: Floats  # at that time
 
@@ -57,14 +58,14 @@ class ColumnPricer:
         if depth > 1:
             if known is not None:
                 old = index[:, 0] < 0
-                value[old], index[old] = known.value[old], known.index[old]
+                value[old], index[old] = known.value[old], known.rows[old]
             if is_out.any():  # it tells nothing of rows that were left out, and have room later
                 least[:] = -np.inf
             self.found = Found(value, index, least, work.r.copy())
         work.best[:depth], work.where[:depth] = value.T, index.T
         work.best[:depth][work.best[:depth] >= limit] = np.inf
 
-    def _now(self, work: Work, rows: Ints, cols: Ints, is_out: np.ndarray) -> Found:
+    def _now(self, work: Work, rows: Ints, cols: Ints, is_out: NDArray[np.bool_]) -> Found:
         """What was found last with the present ``r``, without pairs that are not free now."""
         assert self.found is not None
         value, index, least, r = self.found
@@ -77,7 +78,7 @@ class ColumnPricer:
         value[work.room.left[1 + work.r.size : 1 + work.r.size + work.c.size] <= 0] = np.inf
         return Found(value, index, least + change.min(), work.r)
 
-    def _search(self, work: Work, depth: int, below: Floats, is_out: np.ndarray) -> tuple[Floats, Ints]:
+    def _search(self, work: Work, depth: int, below: Floats, is_out: NDArray[np.bool_]) -> tuple[Floats, Ints]:
         prices = -work.r
         if is_out.any():  # so low that these come last
             prices[is_out] = prices.min() - self.pricing.widest
@@ -85,7 +86,7 @@ class ColumnPricer:
         value[(index >= 0) & is_out[index]] = np.inf
         return value, index
 
-    def _complete(self, work: Work, value: Floats, index: Ints, least: Floats, is_out: np.ndarray) -> None:
+    def _complete(self, work: Work, value: Floats, index: Ints, least: Floats, is_out: NDArray[np.bool_]) -> None:
         """Compute the columns of the support in full, of which pricing does not leave it out."""
         size = work.factor.size[0]
         rows, cols = work.factor.label[:, :size]

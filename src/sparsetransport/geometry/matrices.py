@@ -313,6 +313,10 @@ class Gram:
         values, vectors = np.linalg.eigh(self.block(every, every))
         return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T, np.float64)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made from: a copy in another process computes the rest again."""
+        return {name: value for name, value in vars(self).items() if name in self.__dataclass_fields__}
+
     @property
     def is_delta(self) -> bool:
         """True if this is the identity matrix."""
