@@ -32,6 +32,7 @@ NAMES = [
     "spread",
     "inner",
     "large",
+    "kernels",
     "batch",
     "shared",
     "labels",

@@ -30,6 +30,20 @@ def test_a_plan_may_outgrow_its_first_room(kernel, monkeypatch):
     assert support(cramped) == support(roomy)
 
 
+@pytest.mark.parametrize("reg", [0.0, 0.1])
+def test_gram_columns_may_be_forgotten(reg, monkeypatch):
+    """With room for few columns beyond those of the plan, which are computed anew, the plan is that of the matrix."""
+    rng = np.random.default_rng(4)
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(50, 2)) + 0.5
+    solve = {"budget": 8, "reg": reg, "kernels": st.RBF(0.5)}
+    dense = st.solve_sample(X, Y, lazy=False, **solve)
+    monkeypatch.setattr(omp_solver, "_SPARE_COLUMNS", 2)
+    monkeypatch.setattr(omp_solver, "first_entries", lambda *_: 4)
+    lazy = st.solve_sample(X, Y, lazy=True, **solve)
+    np.testing.assert_array_equal(lazy.path.pairs, dense.path.pairs)
+    np.testing.assert_allclose(lazy.plan, dense.plan, rtol=1e-9, atol=1e-12)
+
+
 def test_pauses_change_nothing(monkeypatch):
     """The kernel returns to Python now and then, for Ctrl-C; how often makes no difference to the plan."""
     case = instance(0, 30, 25, "rbf", 0.1, (10.0, 10.0))
