@@ -35,6 +35,7 @@ NAMES = [
     "batch",
     "shared",
     "labels",
+    "bandwidth",
     "senses",
     "startup",
 ]

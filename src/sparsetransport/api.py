@@ -210,7 +210,8 @@ def solve_sample(
         Pairs that no mass may go between; not with ``lazy``, since it is as large as the costs.
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
-        for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
+        for the bandwidth of an RBF: "median" or "mean" of the squared distances between the points of a side, or a
+        multiple of one. "0.1*median" is the default, and "median" that of the paper.
     unbalanced, reg, sense
         As in `solve`.
     lazy : bool, optional

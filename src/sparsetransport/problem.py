@@ -12,7 +12,7 @@ from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Ints
 from ._tables import Labels
 from .geometry import costs
-from .geometry.kernels import Delta, Kernel
+from .geometry.kernels import DEFAULT_RULE, Delta, Kernel
 from .geometry.matrices import Cost, Gram, as_gram
 
 Fields = tuple[Floats, Floats]
@@ -249,7 +249,7 @@ class Problem:
                 pairs = _tables.matched("forbidden", forbidden, rows, cols)
                 matrix[_checks.mask("forbidden", pairs, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        given = sides_of(kernels, "median")
+        given = sides_of(kernels, DEFAULT_RULE)
         sides = tuple(_tables.matched(f"kernels[{k}]", given[k], *2 * [(rows, cols)[k]]) for k in (0, 1))
         if metric == "cosine":  # which depends on directions alone, and so must the kernels
             sides = tuple(
