@@ -36,6 +36,7 @@ NAMES = [
     "shared",
     "labels",
     "bandwidth",
+    "adaptation",
     "senses",
     "startup",
 ]
