@@ -139,7 +139,9 @@ def _clouds(found: dict[tuple[str, str, str], tuple[float, float, float, float]]
 
 def _weights() -> Table:
     sizes = (20, 100, 400, 1000)
-    table = Table("`unbalanced=\"auto\"` for more and more points of the same two clouds", ["kernel", *map(str, sizes)], [])
+    table = Table(
+        '`unbalanced="auto"` for more and more points of the same two clouds', ["kernel", *map(str, sizes)], []
+    )
     kernels = {"default": None, "`median`": "median", "`Delta()`": st.Delta()}
     for name, kernel in kernels.items():
         weights = []

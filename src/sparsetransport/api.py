@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _checks
 from ._checks import ArrayLike, Seed
+from ._progress import shown
 from .budgets import Uniform
 from .build_result import build_result, on_support
 from .certify.strongest import has_long_bounds
@@ -16,6 +17,7 @@ from .effort import Effort, as_effort
 from .engine.room import Constraint
 from .engine.shell import jumped
 from .inner.solvers import ActiveSet
+from .large import device_for
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
@@ -58,6 +60,7 @@ def solve(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    progress: bool = False,
     **unknown: Never,
 ) -> Result:
     r"""Solve transport with a budget of entries and soft marginals.
@@ -124,6 +127,8 @@ def solve(
         A gradient below this share of the problem's scale counts as zero: 1e-13, or 1e-6 for "apgd".
     max_iter : int, optional
         Iterations of "apgd" a step; 1,000 by default. The active set ends by itself.
+    progress : bool
+        Show links, objective and gap so far on a terminal.
 
     Returns
     -------
@@ -153,6 +158,7 @@ def solve(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        progress=progress,
         **unknown,
     )
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
@@ -190,6 +196,7 @@ def solve_sample(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    progress: bool = False,
     **unknown: Never,
 ) -> Result:
     """Solve transport with a budget between two point sets.
@@ -221,7 +228,7 @@ def solve_sample(
         A GPU, such as "cuda", that finds the dual prices of a large problem with squared distances, `Delta` kernels and
         no ``reg``, without a budget that binds; by default that of the points if they are tensors on one. Smaller
         problems are solved on the CPU.
-    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter
+    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter, progress
         As in `solve`.
 
     Returns
@@ -251,6 +258,7 @@ def solve_sample(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        progress=progress,
         **unknown,
     )
     if isinstance(X, Problem):
@@ -272,7 +280,7 @@ def solve_sample(
         sense=sense,
         lazy=True if lazy is None and device is not None else lazy,
     )
-    result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
+    result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=device_for(problem, device, X))
     _warn_if_empty(result, problem, is_given=False)
     return result
 
@@ -334,17 +342,17 @@ def lower_bound(
     effort: str | Effort | None = None,
     gap_tol: float = 0.0,
     time_limit: float | None = None,
+    progress: bool = False,
 ) -> Certificate:
     """Prove how good a plan is that any program made, or how good plans can be.
 
     Parameters
     ----------
-    problem : Problem
-    budget : int, Matroid or None
+    problem, budget
         As in `solve`.
     plan : array of shape (m, n), SciPy's sparse array, Result or list of pairs, optional
         A plan within the budget, with its masses as they are; pairs get the best masses. By default a plan is found.
-    effort, gap_tol, time_limit
+    effort, gap_tol, time_limit, progress
         As in `Result.certify`, where "thorough" is the default.
 
     Returns
@@ -365,10 +373,10 @@ def lower_bound(
     options, given = Options.checked(budget=budget, time_limit=time_limit), as_start(plan, "plan")
     how = as_effort("effort", "thorough" if effort is None else effort)
     given.require(problem.shape, problem.labels, "plan")
+    proofs: dict[str, Any] = {"effort": how, "gap_tol": gap_tol, "time_limit": time_limit, "progress": progress}
     if plan is None:
-        return solve_checked(problem, options, _checks.as_numpy).certify(
-            effort=how, gap_tol=gap_tol, time_limit=time_limit
-        )
+        with shown(progress):
+            return solve_checked(problem, options, _checks.as_numpy).certify(**proofs)
     rows, cols = as_arrays(given.pairs)
     mass = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows))).mass if given.mass is None else given.mass
     constraint = Constraint(options.matroid, problem.shape)
@@ -379,21 +387,7 @@ def lower_bound(
     if not np.isfinite(problem.cost.entries(rows, cols)).all():
         raise ValueError("plan must have no mass on forbidden pairs, whose cost is inf")
     result = build_result(outcome, search.certifier, _checks.as_numpy)
-    return result.certify(effort=how, gap_tol=gap_tol, time_limit=time_limit)
-
-
-def _device_for(problem: Problem, device: str | None, points: Any) -> str | None:
-    """The device that was asked for, if it can be used, or that of the points."""
-    if device is None:
-        is_there = bool(getattr(points, "is_cuda", False)) and problem.has_trees and problem.is_plain
-        return str(points.device) if is_there and problem.cost.is_squared else None
-    if not (problem.has_trees and problem.is_plain and problem.cost.is_squared):
-        raise ValueError(
-            f"device must be None unless costs are squared distances without forbidden pairs, kernels Delta(), reg 0 "
-            f"and marginals soft on both sides, got {device!r}"
-        )
-    _checks.cuda_device("device", device)
-    return device
+    return result.certify(**proofs)
 
 
 def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
@@ -416,6 +410,11 @@ def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
 
 def solve_checked(problem: Problem, options: Options, give: Any, *, device: str | None = None) -> Result:
     """Search as the options say, and build the result."""
+    with shown(options.progress):
+        return _solve_checked(problem, options, give, device)
+
+
+def _solve_checked(problem: Problem, options: Options, give: Any, device: str | None) -> Result:
     start = options.start
     start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)

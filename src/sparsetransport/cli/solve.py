@@ -102,7 +102,8 @@ def solve(
         typer.Option(help=f"{', '.join(KERNELS)}; default: rbf for points, else delta.", rich_help_panel=PROBLEM),
     ] = None,
     bandwidth: Annotated[
-        str | None, typer.Option(help="σ² of the kernel, or median, mean or a multiple: 0.1*median.", rich_help_panel=PROBLEM)
+        str | None,
+        typer.Option(help="σ² of the kernel, or median, mean or a multiple: 0.1*median.", rich_help_panel=PROBLEM),
     ] = None,
     metric: Annotated[
         str | None, typer.Option(help=f"{', '.join(METRICS)}; the first by default.", rich_help_panel=PROBLEM)
