@@ -7,7 +7,7 @@ from typing import Any, Never, Unpack
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import ArrayLike, Seed
 from ._progress import shown
 from .budgets import Uniform
@@ -61,6 +61,7 @@ def solve(
     tol: float | None = None,
     max_iter: int | None = None,
     progress: bool = False,
+    obsp: str | None = None,
     **unknown: Never,
 ) -> Result:
     r"""Solve transport with a budget of entries and soft marginals.
@@ -73,7 +74,7 @@ def solve(
 
     Parameters
     ----------
-    C : array of shape (m, n), or Problem
+    C : array of shape (m, n), AnnData or Problem
         Costs; or all of the problem, which then settles masses, kernels and weights as well. Negative entries are fine;
         ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
         long as you ask the result for proofs or plans of smaller budgets.
@@ -129,6 +130,8 @@ def solve(
         Iterations of "apgd" a step; 1,000 by default. The active set ends by itself.
     progress : bool
         Show links, objective and gap so far on a terminal.
+    obsp : str, optional
+        The key of the costs in ``obsp`` of an AnnData ``C``; pairs that a sparse one does not store are forbidden.
 
     Returns
     -------
@@ -161,6 +164,7 @@ def solve(
         progress=progress,
         **unknown,
     )
+    C = _tables.between_cells(C, obsp)
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
@@ -197,18 +201,15 @@ def solve_sample(
     tol: float | None = None,
     max_iter: int | None = None,
     progress: bool = False,
+    obsm: str | None = None,
     **unknown: Never,
 ) -> Result:
     """Solve transport with a budget between two point sets.
 
     Parameters
     ----------
-    X, Y : arrays of shape (m, d) and (n, d)
+    X, Y : arrays of shape (m, d) and (n, d), tables, or AnnData
         The points; or a `Problem` in place of ``X``, and no ``Y``.
-    a, b : arrays of shape (m,) and (n,), optional
-        Masses, uniform by default.
-    budget : int, Matroid or None
-        As in `solve`.
     metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     normalize_cost : bool
@@ -219,8 +220,6 @@ def solve_sample(
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
         for the bandwidth of an RBF: "median" or "mean" of the squared distances between the points of a side, or a
         multiple of one. "0.1*median" is the default, and "median" that of the paper.
-    unbalanced, reg, sense
-        As in `solve`.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
@@ -228,8 +227,10 @@ def solve_sample(
         A GPU, such as "cuda", that finds the dual prices of a large problem with squared distances, `Delta` kernels and
         no ``reg``, without a budget that binds; by default that of the points if they are tensors on one. Smaller
         problems are solved on the CPU.
-    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter, progress
-        As in `solve`.
+    obsm : str, optional
+        The key of the points in ``obsm`` of AnnData, such as "X_pca"; without one all variables are taken.
+    a, b, budget, unbalanced, reg, sense, method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback
+        As in `solve`, and so are rng, tol, max_iter and progress.
 
     Returns
     -------
@@ -265,6 +266,7 @@ def solve_sample(
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
         problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
         return solve_checked(problem, options, _checks.as_numpy)
+    X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
         X,

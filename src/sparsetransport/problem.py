@@ -232,8 +232,10 @@ class Problem:
         reg: float = 0.0,
         sense: SenseLike = "=",
         lazy: bool | None = None,
+        obsm: str | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
+        X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
         cols = _tables.first(_tables.labels(Y, "index"), _tables.labels(b, "index"))

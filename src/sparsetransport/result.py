@@ -438,6 +438,16 @@ class Result(Gap):
         """
         return describe.graph(self._parts, self._facts)
 
+    def to_obsp(self, data: Any, key: str = "transport") -> Any:
+        """Put the plan into ``data.obsp[key]`` of an AnnData that holds the points of both sides, by their names.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            What was put there: of shape (n_obs, n_obs), with the mass from the cell of a row to that of a column.
+        """
+        return describe.into_obsp(self._parts, self._facts, data, key)
+
     def save(self, path: Any, *, problem: bool | None = None) -> None:
         """Write the result to a file that `load` reads, exact to the bit.
 
