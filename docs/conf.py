@@ -12,7 +12,7 @@ author = copyright = "The sparsetransport authors"
 version = release = sparsetransport.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
@@ -28,6 +28,7 @@ suppress_warnings = [
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # notebooks hold what they show, and tests run them
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings have them in words
 autodoc_default_options = {  # what scikit-learn adds to every estimator
