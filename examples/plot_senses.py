@@ -30,4 +30,4 @@ for ax, budget in zip(axes, (71, 60), strict=True):
     ax.scatter(*depots.T, s=capacity + res.idle[0], facecolors="none", edgecolors="tab:red", label="idle")
     ax.set(title=f"{len(res.mass)} links, cost {res.value:.0f}, {res.idle[0].sum():.0f} idle", aspect="equal")
 axes[0].legend(loc="upper right")
-plt.show()
+fig.savefig("senses.png", dpi=120)

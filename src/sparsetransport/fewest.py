@@ -131,7 +131,7 @@ def solve_fewest(
     >>> problem = st.Problem.from_points(X, Y, reg=1.0)
     >>> found = st.solve_fewest(problem, within=0.05)
     >>> found
-    Fewest(budget=12, 12 links, value=2.398; unbudgeted optimum: 32 links, value=2.287)
+    Fewest(budget=34, 34 links, value=2.574; unbudgeted optimum: 59 links, value=2.46)
     >>> found.at_least
     4
     """
