@@ -245,6 +245,9 @@ class TestDtypes:
         assert st.solve_support(COSTS, links=links).links.shape == (4, 2)
 
 
+CELLS, POINTS = [f"cell {k}" for k in range(7)], np.random.default_rng(1).normal(size=(7, 4))
+
+
 class Cells:
     """What we use of AnnData, which need not be installed."""
 
@@ -266,24 +269,18 @@ def real(X, obs, obsm=None, obsp=None):
 class TestAnnData:
     """Keys of ``obsm`` and ``obsp`` in, names kept, a CSR array out."""
 
-    names = [f"cell {k}" for k in range(7)]
-    points = np.random.default_rng(1).normal(size=(7, 4))
-
     def sides(self, make):
-        return (
-            make(self.points[part], self.names[part], {"X_pca": self.points[part, :2]})
-            for part in (slice(0, 4), slice(4, 7))
-        )
+        return (make(POINTS[part], CELLS[part], {"X_pca": POINTS[part, :2]}) for part in (slice(0, 4), slice(4, 7)))
 
     def test_points(self, make):
         first, second = self.sides(make)
         found = st.solve_sample(first, second, obsm="X_pca", budget=3)
-        expected = st.solve_sample(self.points[:4, :2], self.points[4:, :2], budget=3)
+        expected = st.solve_sample(POINTS[:4, :2], POINTS[4:, :2], budget=3)
         np.testing.assert_array_equal(found.plan, expected.plan)
-        assert set(found.to_frame()["target"]) <= set(self.names[4:])
+        assert set(found.to_frame()["target"]) <= set(CELLS[4:])
         whole = st.solve_sample(first, second, budget=3)
-        np.testing.assert_array_equal(whole.plan, st.solve_sample(self.points[:4], self.points[4:], budget=3).plan)
-        together = make(self.points[::-1], self.names[::-1])
+        np.testing.assert_array_equal(whole.plan, st.solve_sample(POINTS[:4], POINTS[4:], budget=3).plan)
+        together = make(POINTS[::-1], CELLS[::-1])
         plan = found.to_obsp(together, "sent")
         assert (together.obsp["sent"] != plan).nnz == 0
         np.testing.assert_array_equal(plan.toarray()[::-1, ::-1][:4, 4:], found.plan)
@@ -293,13 +290,13 @@ class TestAnnData:
         with pytest.raises(ValueError, match="obsm must be one of"):
             st.solve_sample(first, second, obsm="X_umap")
         with pytest.raises(TypeError, match="Y must be an AnnData where obsm is given, got ndarray"):
-            st.solve_sample(first, self.points, obsm="X_pca")
+            st.solve_sample(first, POINTS, obsm="X_pca")
 
     def test_costs(self, make):
         costs = np.random.default_rng(2).random((7, 7))
         near = costs < 0.5
         graph = scipy.sparse.csr_array(np.where(near, costs, 0.0))
-        data = make(self.points, self.names, obsp={"cost": costs, "near": graph})
+        data = make(POINTS, CELLS, obsp={"cost": costs, "near": graph})
         np.testing.assert_array_equal(st.solve(data, obsp="cost", budget=5).plan, st.solve(costs, budget=5).plan)
         found = st.solve(data, obsp="near", budget=5)
         np.testing.assert_array_equal(found.plan, st.solve(np.where(near, costs, np.inf), budget=5).plan)

@@ -133,7 +133,7 @@ def solve_fewest(
     >>> found
     Fewest(budget=34, 34 links, value=2.574; unbudgeted optimum: 59 links, value=2.46)
     >>> found.at_least
-    4
+    19
     """
     a, within = second_by_name(C, "within", a, within)
     within = _checks.number("within", within, positive=False)
