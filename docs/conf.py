@@ -20,6 +20,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
+exclude_patterns = ["gallery/*.ipynb"]  # copies of the examples, to download
 default_role = "py:obj"
 suppress_warnings = [
     "myst.header",  # the tables of the benchmarks begin at the third level

@@ -5,6 +5,8 @@ Supply at most, demand exactly
 Twelve depots have more capacity than sixty shops need. Every shop gets its demand, no depot sends more than it has, and
 the number of links is limited: the cheapest plan of the linear programme, and one with a link less for every ten shops.
 The rings are capacity that stays idle.
+
+Writes senses.png.
 """
 
 # %%
