@@ -57,4 +57,5 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
+html_favicon = "images/favicon.svg"
 html_title = f"sparsetransport {release}"

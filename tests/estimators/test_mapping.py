@@ -34,7 +34,7 @@ def fitted():
 
 def test_the_map_is_that_of_the_plan(fitted):
     """In and out of sample, there and back."""
-    plan = st.solve_sample(X, Y, kernels="0.3*median", unbalanced="0.01*auto", budget=20)
+    plan = st.solve_sample(X, Y, kernels="0.2*median", unbalanced="0.01*auto", budget=20)
     np.testing.assert_array_equal(fitted.result_.plan, plan.plan)
     np.testing.assert_allclose(fitted.transform(X), plan.a_to_b)
     np.testing.assert_allclose(fitted.inverse_transform(Y), plan.b_to_a)
