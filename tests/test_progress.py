@@ -6,6 +6,7 @@ from rich import console
 
 import sparsetransport as st
 from sparsetransport._progress import shown, tell
+from sparsetransport.apps.network_design import design
 
 RNG = np.random.default_rng(0)
 C = RNG.random((8, 7))
@@ -46,6 +47,7 @@ CALLS = {
     "solve_fewest": lambda **options: st.solve_fewest(C, within=0.5, **options),
     "solve_sweep": lambda **options: st.solve_sweep(C, budgets=[3, 5], **options),
     "solve_shared": lambda **options: st.solve_shared([PROBLEM, PROBLEM], budget=5, **options),
+    "design": lambda **options: design(C, np.ones(8), RNG.uniform(0.5, 1.5, size=(3, 7)), links=9, **options),
     "certify": lambda **options: st.solve(C, budget=5).certify(effort="thorough", **options),
     "lower_bound": lambda **options: st.lower_bound(PROBLEM, 5, **options),
 }
