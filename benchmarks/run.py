@@ -36,6 +36,8 @@ NAMES = [
     "batch",
     "shared",
     "labels",
+    "bandwidth",
+    "adaptation",
     "senses",
     "startup",
 ]

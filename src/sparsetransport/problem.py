@@ -12,7 +12,7 @@ from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Ints
 from ._tables import Labels
 from .geometry import costs
-from .geometry.kernels import Delta, Kernel
+from .geometry.kernels import DEFAULT_RULE, Delta, Kernel
 from .geometry.matrices import Cost, Gram, as_gram
 from .geometry.pricing import Pricing
 
@@ -239,8 +239,10 @@ class Problem:
         reg: float = 0.0,
         sense: SenseLike = "=",
         lazy: bool | None = None,
+        obsm: str | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
+        X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
         cols = _tables.first(_tables.labels(Y, "index"), _tables.labels(b, "index"))
@@ -256,7 +258,7 @@ class Problem:
                 pairs = _tables.matched("forbidden", forbidden, rows, cols)
                 matrix[_checks.mask("forbidden", pairs, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        given = sides_of(kernels, "median")
+        given = sides_of(kernels, DEFAULT_RULE)
         sides = tuple(_tables.matched(f"kernels[{k}]", given[k], *2 * [(rows, cols)[k]]) for k in (0, 1))
         if metric == "cosine":  # which depends on directions alone, and so must the kernels
             sides = tuple(

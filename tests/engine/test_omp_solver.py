@@ -337,7 +337,8 @@ def test_few_links_are_nearly_as_good_as_a_gap_asked_for_finds():
     """Far below what the unbudgeted optimum has: OMP alone is at two or three times the objective."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        problem = st.Problem.from_points(rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0)
+        X, Y = rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0
+        problem = st.Problem.from_points(X, Y, kernels="median")
         plain, default, asked = (
             st.solve(problem, budget=5, **options).value for options in ({"polish": False}, {}, {"gap_tol": 1e-9})
         )
@@ -351,7 +352,7 @@ def test_the_status_is_of_the_plan_at_the_end():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         x, y = rng.normal(size=(rng.integers(5, 30), 2)), rng.normal(size=(rng.integers(5, 30), 2)) + 0.3
-        problem = st.Problem.from_points(x, y)
+        problem = st.Problem.from_points(x, y, kernels="median")
         for result in (
             st.solve(problem, budget=st.PerColumn(1)),
             st.solve_batch([problem], budget=st.PerColumn(1))[0],

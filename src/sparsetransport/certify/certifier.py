@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import hard
 from .._checks import Floats, Ints, to_numpy
+from .._progress import tell
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
@@ -107,6 +108,7 @@ class Certifier:
             began, bound = time.monotonic(), left.pop(0)
             if began > task.deadline:
                 break
+            tell(gap=f"gap {replace(known, value=task.value, lower_bound=best).relative_gap:.2%}", bound=bound.name)
             until = began + task.effort.bound_share * (task.deadline - began) if left else task.deadline
             proof = bound.run(task._replace(deadline=until, known=best))
             log.append(BoundRecord(bound.name, proof.bound, time.monotonic() - began))
