@@ -50,7 +50,8 @@ def bound(problem: Problem, limits: Limits, u: Floats, v: Floats, most_links: in
             fill(halves, wanted[side][lines], wanted[1 - side], *weights, 0.5 * problem.reg, table[lines])
         parts.append(least(table, capacity, limits.most))
     size = float(np.abs(terms).sum()) + sum(parts)
-    size += (np.abs(alpha).max() + np.abs(beta).max()) * (problem.a.sum() + problem.b.sum())  # of rounding in r
+    masses = problem.a.sum() + problem.b.sum() + wanted[0].sum() + wanted[1].sum()
+    size += (np.abs(alpha).max() + np.abs(beta).max()) * masses  # of rounding in r
     return below(float(terms.sum()) + sum(parts), size, m + n)
 
 
