@@ -1,6 +1,7 @@
 """Random small problems with their best plans by brute force, in fractions where it matters, to try proofs on."""
 
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, NamedTuple
@@ -132,7 +133,7 @@ def optimum(problem: st.Problem, rule: Rule) -> Fraction | None:
     for index in supports(problem.shape, rule):
         index = index[np.isfinite(problem.cost.rows(0, problem.shape[0]).ravel()[index]).all(axis=1)]
         for mode in modes:
-            x, values = _stationary(problem, index, np.array(mode))
+            values = _stationary(problem, index, np.array(mode))
             found += [(value, tuple(index[k].tolist()), mode) for k, value in enumerate(values) if value < np.inf]
     found.sort(key=lambda each: each[0])
     exact = _Exactly(problem)
@@ -164,8 +165,8 @@ def _lines(problem: st.Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return pairs, np.concatenate([problem.a, problem.b]), np.repeat(problem.unbalanced, [m, n])
 
 
-def _stationary(problem: st.Problem, index: np.ndarray, mode: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Masses on each support that are stationary where these marginals count, and objectives; infinity if negative."""
+def _stationary(problem: st.Problem, index: np.ndarray, mode: np.ndarray) -> np.ndarray:
+    """The objective of the stationary masses on each support where these marginals count; infinity if negative."""
     lines, masses, weights = _lines(problem)
     on = mode == _ON
     size, many = index.shape[1], int(on.sum())
@@ -189,7 +190,7 @@ def _stationary(problem: st.Problem, index: np.ndarray, mode: np.ndarray) -> tup
     fine &= (np.abs(errors[:, hard]) <= 1e-7 * masses.max()).all(axis=1)
     missed = (np.where(hard, 0.0, weights) * errors**2).sum(axis=1)
     values = (cost * x).sum(axis=1) + missed + 0.5 * problem.reg * (x**2).sum(axis=1)
-    return x, np.where(fine, values, np.inf)
+    return np.where(fine, values, np.inf)
 
 
 class _Exactly:
@@ -271,15 +272,11 @@ _PROVEN = st.Status.OPTIMAL_PROVEN, st.Status.OPTIMAL
 
 
 def _alone(case: Case, result: st.Result) -> dict[str, float]:
-    """Each of the bounds that apply, by itself, beside the plan and beside an empty one."""
-    problem, found = case.problem, {}
-    if not problem.is_plain or not isinstance(case.rule.budget, st.Matroid) or isinstance(case.rule.budget, Own):
+    """Each of the bounds that apply, by itself and beside an empty plan, whose gap is wide."""
+    problem, budget, parts = case.problem, case.rule.budget, result._parts
+    if not problem.is_plain or budget is None or isinstance(budget, Own):
         return {}
-    limits, parts = limits_of(case.rule.budget, problem.shape), result._parts
-    none = parts.rows[:0], parts.cols[:0], parts.mass[:0]
-    for plan, value in (((parts.rows, parts.cols, parts.mass), result.value), (none, problem.constant)):
-        task = Task(problem, limits, plan, value, effort=st.THOROUGH)
-        for each in BOUNDS:
-            if each.applies(problem, limits):
-                found[f"{each.name} beside {len(plan[0])} links"] = each.run(task).bound
-    return found
+    limits, empty = limits_of(budget, problem.shape), (parts.rows[:0], parts.cols[:0], parts.mass[:0])
+    task = Task(problem, limits, empty, problem.constant, effort=replace(st.THOROUGH, split_rounds=20))
+    applying = [each for each in BOUNDS if each.applies(problem, limits)]
+    return {f"{each.name} beside no links": each.run(task).bound for each in applying}

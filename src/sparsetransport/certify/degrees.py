@@ -68,12 +68,13 @@ def least(table: Floats, capacity: Ints, total: int) -> float:
     for _ in range(_HALVINGS):
         price = 0.5 * (low + high)
         priced = table + price * links
-        best = max(best, float(priced.min(axis=1).sum()) - price * total)
+        held, paid = float(priced.min(axis=1).sum()), price * total
+        best = max(best, below(held - paid, held + paid, len(table)))
         if priced.argmin(axis=1).sum() > total:
             low = price
         else:
             high = price
-    return best * (1.0 - 1e-15 * len(table))
+    return best
 
 
 @compiled
