@@ -220,6 +220,7 @@ def scip(problem: st.Problem, budget: Any) -> tuple[float, float, float]:
     (m, n), (weight_a, weight_b) = problem.shape, problem.unbalanced
     costs, model = problem.cost.rows(0, m), Model()
     model.hideOutput()
+    model.setParam("timing/clocktype", 1)  # seconds of the processor
     model.setParam("limits/time", LIMIT)
     model.setParam("limits/gap", GAP)
     most = (weight_a * problem.a[:, None] + weight_b * problem.b - 0.5 * costs).clip(0.0) / (weight_a + weight_b)
