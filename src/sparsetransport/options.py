@@ -76,6 +76,7 @@ class SolveOptions(CommonOptions, total=False):
 
     start: StartLike
     callback: Callback | None
+    progress: bool
 
 
 class Start(NamedTuple):
@@ -111,6 +112,7 @@ class Options(NamedTuple):
     rng: np.random.Generator
     tol: float
     max_iter: int | None
+    progress: bool
 
     @classmethod
     def checked(
@@ -129,6 +131,7 @@ class Options(NamedTuple):
         rng: Any = None,
         tol: float | None = None,
         max_iter: int | None = None,
+        progress: bool = False,
         **unknown: Any,
     ) -> "Options":
         """The options as `solve` takes them."""
@@ -159,6 +162,7 @@ class Options(NamedTuple):
             _checks.generator("rng", rng),
             (EXACT if exact else 1e-6) if tol is None else _checks.tolerance("tol", tol),
             None if max_iter is None else _checks.positive_int("max_iter", max_iter),
+            _checks.flag("progress", progress),
         )
 
     @property
