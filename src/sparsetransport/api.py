@@ -36,6 +36,7 @@ from .select.generic_greedy import Rule
 from .strategy import GapTest, Links, Search, find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
+_UNFINISHED = Status.STOPPED, Status.BUDGET_USED, Status.LOCAL  # what a search may say that had no time for more
 
 
 def solve(
@@ -451,7 +452,7 @@ def _solve_checked(problem: Problem, options: Options, give: Any, device: str | 
             reclaim=options.reclaim,
             rng=options.rng,
         )
-    if outcome.status is Status.STOPPED and time.monotonic() > search.deadline:
+    if outcome.status in _UNFINISHED and time.monotonic() > search.deadline:
         outcome = outcome._replace(status=Status.TIME_LIMIT)
     if search.gap_test is None:
         return build_result(outcome, search.certifier, give)

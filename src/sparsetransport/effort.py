@@ -64,10 +64,10 @@ class Perturb:
 
     # operations for each one of the tree search before, and so many on top, of the pair that allows least: the first
     # is for plans that take milliseconds, the second for seconds, the third for longer
-    limits: tuple[tuple[float, float], ...] = ((32.0, 2e6), (8.0, 2.4e7), (0.0, 1.7e8))  # pairs of operations
+    limits: tuple[tuple[float, float], ...] = ((48.0, 3e6), (12.0, 3.6e7), (0.0, 1.7e8))  # pairs of operations
     close: float = 1e-3  # of the unbudgeted optimum: a plan within this is good enough
     looks: int = 1  # how often the gap is looked at on the way
-    targets: int = 8  # one of so many points may be the other end of a link that is forced in
+    targets: int = 16  # one of so many points may be the other end of a link that is forced in
     reach: int = 1  # points around a changed one that are looked at again
     each: float = 1e8  # operations at the most that follow one link
     seed: int = 0  # of the random draws

@@ -61,6 +61,7 @@ class Certifier:
         priced = known_prices(problem)
         if priced is not None:  # which are a pass over all pairs already, and take long to find anew
             bound, u, v = bounds.priced_bound(problem, self.limits, priced.alpha, priced.beta)
+            bound = self._below(bound, u, v)
             log = (BoundRecord("prices", bound, time.monotonic() - began),)
             return Certificate(value, bound, priced.alpha, priced.beta, u, v, problem.constant, log)
         if tight:
@@ -151,8 +152,8 @@ class Certifier:
         if tight and problem.reg > 0.0 and value - best[0] > _EQUAL * abs(value):
             best = max(best, sided.tight_bound(problem, limits, best[1], best[2]), key=itemgetter(0))
         bound, alpha, beta = best
-        if self.is_bounded and not (problem.has_deltas or problem.reg > 0.0):
-            bound = max(bound, self._full_bound)
+        if self.is_bounded and not (problem.has_deltas or problem.is_hard or problem.reg > 0.0):
+            bound = max(bound, self._below(self._full_bound, *self._full_dual))
         u, v = sided.residuals(problem, alpha, beta)
         return Certificate(value, bound, alpha, beta, u, v, problem.constant if problem.constant < np.inf else 0.0)
 
