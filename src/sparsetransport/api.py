@@ -20,6 +20,7 @@ from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs,
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
     KernelsLike,
+    LinkCostLike,
     Problem,
     SenseLike,
     WeightsLike,
@@ -46,6 +47,7 @@ def solve(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
@@ -66,7 +68,7 @@ def solve(
 
     .. math::
         \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a} + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b}
-        + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
+        + \tfrac{\lambda_2}{2}\|\gamma\|^2 + \sum_{\gamma_{ij} > 0} f_{ij} .
 
     Parameters
     ----------
@@ -91,6 +93,9 @@ def solve(
     sense : {"=", "<=", ">="} or a pair of them
         What the sums of a side should be: its masses (the default), at most its masses, or at least its masses. Only
         what is on the wrong side is penalised.
+    link_cost : float or array of shape (m, n), optional
+        A fixed cost of every link in use, instead of a budget or beside one: the number of links is then part of the
+        answer. Only with `Delta` kernels and without ``reg``.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
         How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
         pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
@@ -156,7 +161,7 @@ def solve(
         **unknown,
     )
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
     _warn_if_empty(result, problem, is_given=isinstance(C, Problem))
     return result
@@ -173,6 +178,7 @@ def solve_sample(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     metric: str = "sqeuclidean",
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
@@ -211,7 +217,7 @@ def solve_sample(
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
         for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
-    unbalanced, reg, sense
+    unbalanced, reg, sense, link_cost
         As in `solve`.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
@@ -254,7 +260,7 @@ def solve_sample(
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
-        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
         return solve_checked(problem, options, _checks.as_numpy)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
@@ -269,6 +275,7 @@ def solve_sample(
         unbalanced=unbalanced,
         reg=reg,
         sense=sense,
+        link_cost=link_cost,
         lazy=True if lazy is None and device is not None else lazy,
     )
     result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
@@ -293,6 +300,7 @@ def solve_support(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
 ) -> Result:
     """Solve for the masses on links that are given.
 
@@ -300,7 +308,7 @@ def solve_support(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg, sense
+    C, a, b, kernels, unbalanced, reg, sense, link_cost
         As in `solve`.
     links : list of pairs, or a Result
         The rows and columns of the links; those that do not help get no mass.
@@ -317,7 +325,7 @@ def solve_support(
     """
     a, links = second_by_name(C, "links", a, links)
     _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)
     support = np.array(pairs, np.int64).reshape(-1, 2)
@@ -421,8 +429,8 @@ def solve_checked(problem: Problem, options: Options, give: Any, *, device: str 
     warn_of_rounding(problem)
     if not (problem.is_plain or options.is_compiled):
         raise ValueError(
-            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=" or '
-            "unbalanced is inf"
+            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=", unbalanced '
+            "is inf or links have a cost"
         )
     began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
     goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)

@@ -302,6 +302,10 @@ class Effort:
 
     hard_searches: int = 2  # of the first so many weights are whole ones; later ones improve the best plan
 
+    # fixed costs of links
+    slope_rounds: int = 10  # of linear costs in their place, at the most, that make the first plan
+    charged_weights: tuple[float, ...] = (1e7, 1e8)  # of hard marginals in place of ``hard_weights``
+
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
     given_up: int = 64  # one in so many of the links that a matroid of the user's own refuses is given up at a time
