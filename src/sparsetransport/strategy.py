@@ -237,12 +237,14 @@ def _find_hard(search: Search) -> Outcome:
     else:
         costs = prices(problem.only(optimum.rows, optimum.cols) if problem.is_charged else problem, how)
     for k, weight in enumerate(weights):
-        is_whole = not problem.is_charged and (k < how.hard_searches or best is None)
-        start = Links.of(best) if best is not None and not is_whole else search.given
+        is_whole = best is None or k < (1 if problem.is_charged else how.hard_searches)
+        start = search.given
+        if best is not None and not (is_whole and (start.pairs or not problem.is_charged)):
+            start = Links.of(best)
         one = Search(
             hard.relaxed(problem, weight, costs),
             search.constraint,
-            how if is_whole or problem.is_charged else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),)),
+            how if is_whole else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), charged_finish=(), starts=(effort.Grown(),)),
             given=start,
             tol=search.tol,
             callback=search.callback if k == 0 else None,
@@ -420,7 +422,8 @@ def _find_on_trees(search: Search) -> Outcome:
         if solver is not None and isinstance(start, effort.Matching):
             break
     assert best is not None, "an effort must begin with Grown or Found"
-    return best if solver is None else _improve_on_trees(how.tree_finish, solver, search)
+    finish = how.charged_finish if search.problem.is_charged else how.tree_finish
+    return best if solver is None else _improve_on_trees(finish, solver, search)
 
 
 def _grown_on_trees(search: Search) -> Outcome:

@@ -44,6 +44,7 @@ from .trees import (
 from .undo_log import (
     ASLEEP,
     IN_USE,
+    LINKS,
     NEAR,
     REACH,
     TURN,
@@ -84,7 +85,7 @@ class TreeSolver(Shell):
         self.problem, self.told, self.tuning, self.tol = problem, plan, tuning, tol
         self.value = problem.value(plan.rows, plan.cols, plan.mass)
         self.forest = bare(problem, self.room)
-        self.log, self.whole = new_log(sum(problem.shape)), new_log(sum(problem.shape))
+        self.log, self.whole, self.best = (new_log(sum(problem.shape)) for _ in range(3))
 
     def support(self) -> list[Pair]:
         """The pairs of the plan as it stands."""
@@ -130,11 +131,15 @@ class TreeSolver(Shell):
         """Force links in and search on, with the allowed operations, or until the objective is low enough."""
         self.log.counts[REACH] = how.reach
         allowed += self.effort[0]
+        self.best.value[0], worse = 0.0, how.worse * abs(self.current)
+        keep_all(self.forest, self.best)
         while self.effort[0] < allowed and self.current > enough and not self.stopped and self.forest.mass.any():
             limit = min(allowed, self.effort[0] + _OPERATIONS)
             draws = rng.integers(2**62, size=_DRAWS)
-            perturb(*self._parts, draws, how.targets, how.each, self.effort, limit)
+            perturb(*self._parts, self.best, worse, draws, how.targets, how.each, self.effort, limit)
             self._report()
+        if self.best.value[0] > 0.0:
+            back_to_all(self.forest, self.best)
 
     @property
     def current(self) -> float:
@@ -282,6 +287,8 @@ def perturb(
     whole: UndoLog,
     tol: float,
     least: float,
+    best_plan: UndoLog,
+    worse: float,
     draws: Ints,
     targets: int,
     each: float,
@@ -290,6 +297,8 @@ def perturb(
 ) -> None:
     """Force a link in, see what becomes of it, and go back if the plan is no better, once a draw.
 
+    With a positive ``worse`` a plan may be worse by that than the best one, which is kept. The value of ``best_plan``
+    is by how much the present one is worse.
     The new link is the best of a point with one in ``targets`` of the others. It comes in place of one of the point's
     own, crosswise if the other point is linked already; once in four times in place of any link. The link that it
     replaces is tabu until the next draw: else the local search would mostly just bring it back.
@@ -338,8 +347,46 @@ def perturb(
         improve(forest, log, whole, tol, least, effort, effort[0] + each)
         log.tabu[0], log.tabu[1] = -1, -1
         whole.counts[IN_USE] = 0
-        if value_of(forest, whole) >= whole.value[0] - least:
+        change = best_plan.value[0] + value_of(forest, whole) - whole.value[0]
+        if change >= (worse if worse > 0.0 else -least):
             restore(forest, whole)
+        elif worse > 0.0:
+            best_plan.value[0] = change
+            if change < -least:
+                best_plan.value[0] = 0.0
+                _keep_all(forest, best_plan)
+
+
+@part
+def _keep_all(forest: Forest, log: UndoLog) -> None:
+    """Keep all links as they are."""
+    log.counts[LINKS] = 0
+    for link in range(forest.mass.size):
+        if forest.mass[link] > 0.0:
+            k = log.counts[LINKS]
+            log.ends[0, k], log.ends[1, k] = forest.ends[0, link], forest.ends[1, link]
+            log.mass[k] = forest.mass[link]
+            log.counts[LINKS] += 1
+
+
+@compiled
+def keep_all(forest: Forest, log: UndoLog) -> None:
+    """Keep all links as they are."""
+    _keep_all(forest, log)
+
+
+@compiled
+def back_to_all(forest: Forest, log: UndoLog) -> None:
+    """Go back to the links that were kept."""
+    for point in range(forest.first.size):
+        while forest.first[point] >= 0:
+            remove(forest, forest.first[point])
+    for k in range(log.counts[LINKS]):
+        insert(forest, log.ends[0, k], log.ends[1, k], log.mass[k])
+    before = forest.counts[1]
+    for point in range(forest.first.size):
+        if forest.tree[point] <= before:
+            settle(forest, point)
 
 
 @small_part
