@@ -116,7 +116,10 @@ def _of_result(result: Result, facts: Facts) -> tuple[Arrays, dict[str, Any]]:
         proofs[name] = {"value": proof.value, "lower_bound": proof.lower_bound, "constant": proof._constant}
         proofs[name]["log"] = list(map(tuple, proof.log))
         arrays |= {f"{name}_{dual}": _checks.to_numpy(getattr(proof, dual)).astype(np.float64) for dual in _DUALS}
-    meta = {name: getattr(parts, name) for name in ("shape", "value", "value_linear", "constant", "sense", "weights", "value_links")}
+    meta = {
+        name: getattr(parts, name)
+        for name in ("shape", "value", "value_linear", "constant", "sense", "weights", "value_links")
+    }
     meta |= {name: getattr(facts, name) for name in ("labels", "library", "kernel_errors", "is_delta", "budget")}
     meta |= {"status": result.status.name, "converged": bool(result.converged), "kkt": result.kkt, "proofs": proofs}
     meta |= {"log": {name: value for name, value in result.log.items() if _is_plain(value)}, "problem": None}

@@ -244,7 +244,11 @@ def _find_hard(search: Search) -> Outcome:
         one = Search(
             hard.relaxed(problem, weight, costs),
             search.constraint,
-            how if is_whole else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), charged_finish=(), starts=(effort.Grown(),)),
+            how
+            if is_whole
+            else replace(
+                how, tree_starts=(effort.Grown(),), tree_finish=(), charged_finish=(), starts=(effort.Grown(),)
+            ),
             given=start,
             tol=search.tol,
             callback=search.callback if k == 0 else None,

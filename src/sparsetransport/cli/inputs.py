@@ -260,6 +260,15 @@ def build(
     )
 
 
+def number_or_file(option: str, text: str) -> float | Path:
+    """A number that is not negative, or a file."""
+    try:
+        number = float(text)
+    except ValueError:
+        return Path(text)
+    return _checks.number(option, number, positive=False)
+
+
 def _matched_costs(path: Path, inputs: Inputs) -> Floats:
     """The costs of links in a file, matched by names if it has any."""
     fees, *names = reading.read_costs(path, "F")

@@ -30,7 +30,7 @@ from ..problem import Problem, weights_of
 from ..result import Result, Status, summary_lines
 from . import writing
 from .console import Debug, duration, errors, in_background, plain_errors, say
-from .inputs import Inputs, build, read_inputs
+from .inputs import Inputs, build, number_or_file, read_inputs
 from .outputs import Output, output, picture
 from .picture import draw
 
@@ -154,7 +154,7 @@ def solve(
     otherwise (see docs/guide.md).
     """
     with plain_errors(debug):
-        fee = None if link_cost is None else _number_or_file("--link-cost", link_cost)
+        fee = None if link_cost is None else number_or_file("--link-cost", link_cost)
         files = source, target, cost_matrix, a, b, fee
         given = [path for path in files if isinstance(path, Path)]
         plan, drawing = output("plan", out, writing.ENDINGS, given), picture(plot, given)
@@ -315,15 +315,6 @@ def _sense(option: str, name: str | None) -> str:
     """The sense of a side by its name; exact by default."""
     found: str = SENSES["exact"] if name is None else _checks.choice(option, name, SENSES)
     return found
-
-
-def _number_or_file(option: str, text: str) -> float | Path:
-    """A number that is not negative, or a file."""
-    try:
-        number = float(text)
-    except ValueError:
-        return Path(text)
-    return _checks.number(option, number, positive=False)
 
 
 def _kernel(name: str | None, bandwidth: str | None) -> Any:
