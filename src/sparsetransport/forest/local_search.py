@@ -303,7 +303,7 @@ def perturb(
     own, crosswise if the other point is linked already; once in four times in place of any link. The link that it
     replaces is tabu until the next draw: else the local search would mostly just bring it back.
     """
-    m, n = forest.rows, forest.first.size - forest.rows
+    m, n, charged = forest.rows, forest.first.size - forest.rows, is_charged(forest)
     for k in range(draws.size):
         if effort[0] > limit or forest.counts[0] == forest.spare.size:
             return
@@ -317,7 +317,10 @@ def perturb(
             point = draw % m if side == 0 else m + draw % n
         best, target = -np.inf, -1
         for other in range(m, m + n) if side == 0 else range(m):
-            pull = wish(forest, min(point, other), max(point, other))
+            row, col = min(point, other), max(point, other)
+            pull = wish(forest, row, col)
+            if charged:
+                pull = pull * forest.mass[link] - fee(forest, row, col)
             if (other + draw) % targets == 0 and (other != partner or own == 0) and pull > best:
                 best, target = pull, other
         effort[0] += n if side == 0 else m
