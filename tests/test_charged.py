@@ -28,9 +28,7 @@ def fixed_charge(C, a, b, fees, budget=None):
     sums = vstack([kron(eye(m), np.ones((1, n))), kron(np.ones((1, m)), eye(n))])
     used = np.append(np.zeros(size), np.ones(size))
     rules = [
-        LinearConstraint(
-            hstack([sums, csr_matrix((m + n, size))]), np.append(np.full(m, -np.inf), b), np.append(a, b)
-        ),
+        LinearConstraint(hstack([sums, csr_matrix((m + n, size))]), np.append(np.full(m, -np.inf), b), np.append(a, b)),
         LinearConstraint(hstack([eye(size), -diags(np.minimum(a[:, None], b).ravel())]), -np.inf, 0.0),
         LinearConstraint(used[None], -np.inf, size if budget is None else budget),
     ]

@@ -395,11 +395,16 @@ def test_links_that_cost_something_and_demand_to_be_served(folder):
     for fee in ("4", "fees.csv"):
         answer = CliRunner().invoke(cli.app, [*files, "--link-cost", fee, "--out", "links.csv"])
         assert answer.exit_code == 0
-        told.append((answer.stdout.split("which leaves a profit of ")[1].split()[0], len(links_of(folder / "links.csv"))))
+        told.append(
+            (answer.stdout.split("which leaves a profit of ")[1].split()[0], len(links_of(folder / "links.csv")))
+        )
     assert told[0] == told[1]
     assert 3 <= told[0][1] < 6
     served = run("--serve", "exact", links=1)
     assert "demand='exact' cannot be met" in served.stderr
-    for options, message in (([], "give --links, --link-cost or both"), (["--links", "2", "--serve", "all"], "--serve")):
+    for options, message in (
+        ([], "give --links, --link-cost or both"),
+        (["--links", "2", "--serve", "all"], "--serve"),
+    ):
         bad = CliRunner().invoke(cli.app, [*files, *options])
         assert (bad.exit_code, message in bad.stderr) == (2, True)

@@ -30,7 +30,14 @@ def _links(result: Result, inputs: Inputs, points: Pair) -> "Axes":
     ax = plotting.plot_edges(*points, result, weights=weights)
     circles, squares = ax.collections[1:3]
     above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
-    ax.legend([squares, circles], ["source", "target"], ncols=2, frameon=False, **above)
+    signs, named = [squares, circles], ["source", "target"]
+    idle = np.asarray(result.idle[0])
+    if idle.any():  # a white part of each square, as large as its share of what it has
+        share = idle / np.maximum(result._parts.wanted[0], np.finfo(float).tiny)
+        left = np.broadcast_to(squares.get_sizes(), share.shape) * share
+        signs.append(ax.scatter(*points[0].T, s=left, marker="s", facecolors="white", edgecolors="none", zorder=4.5))
+        named.append("idle")
+    ax.legend(signs, named, ncols=len(named), frameon=False, **above)
     if inputs.coordinates is not None:
         ax.set_xlabel(inputs.coordinates[0], parse_math=False)
         ax.set_ylabel(inputs.coordinates[1], parse_math=False)
