@@ -77,7 +77,8 @@ def _planned(comparison: ports_and_cities.Comparison) -> str:
     spare = f"{100.0 * (ports_and_cities.SPARE - 1.0):.0f} %"
     said = f"With {spare} more capacity than demand, hard limits for the ports and every city served in full"
     if result.status is Status.INFEASIBLE:
-        return f"{said}, no plan with so few links was found: {100.0 * result.unserved[1].sum():.1f} % of the demand stays unserved."
+        missing = 100.0 * float(result.unserved[1].sum())
+        return f"{said}, no plan with so few links was found: {missing:.1f} % of the demand stays unserved."
     idle = np.argsort(-result.idle[0], kind="stable")[:3]
     some = ", ".join(f"{names[k]} ({100.0 * result.idle[0][k]:.1f} %)" for k in idle.tolist())
     return f"{said}: {len(result.mass)} links, {1000.0 * result.value:,.0f} km on average; most is idle in {some}."
