@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import plotting
+from ..plotting._common import ORANGE
 from ..result import Result
 from .inputs import Inputs, Pair
 from .writing import Labels
@@ -37,7 +38,9 @@ def _links(result: Result, inputs: Inputs, points: Pair) -> "Axes":
         share = idle / np.maximum(result._parts.wanted[0], np.finfo(float).tiny)
         left = np.broadcast_to(sizes.get_sizes(), share.shape) * share
         x, y = points[0].T
-        signs.append(ax.scatter(x, y, s=left, marker="s", facecolors="white", edgecolors="none", zorder=4.5))
+        signs.append(
+            ax.scatter(x, y, s=left, marker="s", facecolors="white", edgecolors=ORANGE, linewidths=0.6, zorder=4.5)
+        )
         named.append("idle")
     ax.legend(signs, named, ncols=len(named), frameon=False, **above)
     if inputs.coordinates is not None:
