@@ -144,6 +144,8 @@ class Problem:
                 "sense must not be '>=' on both sides where costs are negative: more mass between such a pair would "
                 "lower the objective without end"
             )
+        if link_cost is not None and cost.is_lazy:
+            raise ValueError("link_cost needs a dense matrix of costs: pass lazy=False")
         if link_cost is not None and not (gram_a.is_delta and gram_b.is_delta and reg == 0.0):
             raise ValueError(
                 "link_cost must be None or 0 unless kernels are Delta() and reg is 0: the search that weighs links "

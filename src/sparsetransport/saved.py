@@ -218,7 +218,7 @@ def _contents(arrays: Arrays, meta: dict[str, Any]) -> Contents:
         constant,
         _pair(meta["sense"], str),
         _pair(meta["weights"], float),
-        _float(meta["value_links"]),
+        _float(meta.get("value_links", 0.0)),
     )
     labels = _pair(meta["labels"], list | None)
     if any(each is not None and len(each) != length for each, length in zip(labels, shape, strict=True)):

@@ -132,7 +132,8 @@ class TreeSolver(Shell):
         self.log.counts[REACH] = how.reach
         allowed += self.effort[0]
         self.best.value[0], worse = 0.0, how.worse * abs(self.current)
-        keep_all(self.forest, self.best)
+        if worse > 0.0:
+            keep_all(self.forest, self.best)
         while self.effort[0] < allowed and self.current > enough and not self.stopped and self.forest.mass.any():
             limit = min(allowed, self.effort[0] + _OPERATIONS)
             draws = rng.integers(2**62, size=_DRAWS)
