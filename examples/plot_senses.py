@@ -5,6 +5,8 @@ Supply at most, demand exactly
 Twelve depots have more capacity than sixty shops need. Every shop gets its demand, no depot sends more than it has, and
 the number of links is limited: the cheapest plan of the linear programme, and one with as many links as shops. In the
 third plan links cost something instead, whatever they carry. The rings are capacity that stays idle.
+
+Writes senses.png.
 """
 
 # %%
@@ -34,4 +36,4 @@ for ax, res in zip(axes, plans, strict=True):
     ax.scatter(*depots.T, s=capacity + res.idle[0], facecolors="none", edgecolors="tab:red", label="idle")
     ax.set(title=f"{len(res.mass)} links, cost {res.value_linear:.0f}, {res.idle[0].sum():.0f} idle", aspect="equal")
 axes[0].legend(loc="upper right")
-plt.show()
+fig.savefig("senses.png", dpi=120)

@@ -7,8 +7,9 @@ from typing import Any, Never, Unpack
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import ArrayLike, Seed
+from ._progress import shown
 from .budgets import Uniform
 from .build_result import build_result, on_support
 from .certify.strongest import has_long_bounds
@@ -16,6 +17,7 @@ from .effort import Effort, as_effort
 from .engine.room import Constraint
 from .engine.shell import jumped
 from .inner.solvers import ActiveSet
+from .large import device_for
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
@@ -60,6 +62,8 @@ def solve(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    progress: bool = False,
+    obsp: str | None = None,
     **unknown: Never,
 ) -> Result:
     r"""Solve transport with a budget of entries and soft marginals.
@@ -72,7 +76,7 @@ def solve(
 
     Parameters
     ----------
-    C : array of shape (m, n), or Problem
+    C : array of shape (m, n), AnnData or Problem
         Costs; or all of the problem, which then settles masses, kernels and weights as well. Negative entries are fine;
         ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
         long as you ask the result for proofs or plans of smaller budgets.
@@ -129,6 +133,10 @@ def solve(
         A gradient below this share of the problem's scale counts as zero: 1e-13, or 1e-6 for "apgd".
     max_iter : int, optional
         Iterations of "apgd" a step; 1,000 by default. The active set ends by itself.
+    progress : bool
+        Show links, objective and gap so far on a terminal.
+    obsp : str, optional
+        The key of the costs in ``obsp`` of an AnnData ``C``; pairs that a sparse one does not store are forbidden.
 
     Returns
     -------
@@ -158,8 +166,10 @@ def solve(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        progress=progress,
         **unknown,
     )
+    C = _tables.between_cells(C, obsp)
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
@@ -196,18 +206,16 @@ def solve_sample(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    progress: bool = False,
+    obsm: str | None = None,
     **unknown: Never,
 ) -> Result:
     """Solve transport with a budget between two point sets.
 
     Parameters
     ----------
-    X, Y : arrays of shape (m, d) and (n, d)
+    X, Y : arrays of shape (m, d) and (n, d), tables, or AnnData
         The points; or a `Problem` in place of ``X``, and no ``Y``.
-    a, b : arrays of shape (m,) and (n,), optional
-        Masses, uniform by default.
-    budget : int, Matroid or None
-        As in `solve`.
     metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     normalize_cost : bool
@@ -216,9 +224,8 @@ def solve_sample(
         Pairs that no mass may go between; not with ``lazy``, since it is as large as the costs.
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
-        for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
-    unbalanced, reg, sense, link_cost
-        As in `solve`.
+        for the bandwidth of an RBF: "median" or "mean" of the squared distances between the points of a side, or a
+        multiple of one. "0.1*median" is the default, and "median" that of the paper.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
@@ -226,8 +233,10 @@ def solve_sample(
         A GPU, such as "cuda", that finds the dual prices of a large problem with squared distances, `Delta` kernels and
         no ``reg``, without a budget that binds; by default that of the points if they are tensors on one. Smaller
         problems are solved on the CPU.
-    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter
-        As in `solve`.
+    obsm : str, optional
+        The key of the points in ``obsm`` of AnnData, such as "X_pca"; without one all variables are taken.
+    a, b, budget, unbalanced, reg, sense, link_cost, method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback
+        As in `solve`, and so are rng, tol, max_iter and progress.
 
     Returns
     -------
@@ -256,12 +265,14 @@ def solve_sample(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        progress=progress,
         **unknown,
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
         problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
         return solve_checked(problem, options, _checks.as_numpy)
+    X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
         X,
@@ -278,7 +289,7 @@ def solve_sample(
         link_cost=link_cost,
         lazy=True if lazy is None and device is not None else lazy,
     )
-    result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
+    result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=device_for(problem, device, X))
     _warn_if_empty(result, problem, is_given=False)
     return result
 
@@ -341,17 +352,17 @@ def lower_bound(
     effort: str | Effort | None = None,
     gap_tol: float = 0.0,
     time_limit: float | None = None,
+    progress: bool = False,
 ) -> Certificate:
     """Prove how good a plan is that any program made, or how good plans can be.
 
     Parameters
     ----------
-    problem : Problem
-    budget : int, Matroid or None
+    problem, budget
         As in `solve`.
     plan : array of shape (m, n), SciPy's sparse array, Result or list of pairs, optional
         A plan within the budget, with its masses as they are; pairs get the best masses. By default a plan is found.
-    effort, gap_tol, time_limit
+    effort, gap_tol, time_limit, progress
         As in `Result.certify`, where "thorough" is the default.
 
     Returns
@@ -372,10 +383,10 @@ def lower_bound(
     options, given = Options.checked(budget=budget, time_limit=time_limit), as_start(plan, "plan")
     how = as_effort("effort", "thorough" if effort is None else effort)
     given.require(problem.shape, problem.labels, "plan")
+    proofs: dict[str, Any] = {"effort": how, "gap_tol": gap_tol, "time_limit": time_limit, "progress": progress}
     if plan is None:
-        return solve_checked(problem, options, _checks.as_numpy).certify(
-            effort=how, gap_tol=gap_tol, time_limit=time_limit
-        )
+        with shown(progress):
+            return solve_checked(problem, options, _checks.as_numpy).certify(**proofs)
     rows, cols = as_arrays(given.pairs)
     mass = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows))).mass if given.mass is None else given.mass
     constraint = Constraint(options.matroid, problem.shape)
@@ -386,21 +397,7 @@ def lower_bound(
     if not np.isfinite(problem.cost.entries(rows, cols)).all():
         raise ValueError("plan must have no mass on forbidden pairs, whose cost is inf")
     result = build_result(outcome, search.certifier, _checks.as_numpy)
-    return result.certify(effort=how, gap_tol=gap_tol, time_limit=time_limit)
-
-
-def _device_for(problem: Problem, device: str | None, points: Any) -> str | None:
-    """The device that was asked for, if it can be used, or that of the points."""
-    if device is None:
-        is_there = bool(getattr(points, "is_cuda", False)) and problem.has_trees and problem.is_plain
-        return str(points.device) if is_there and problem.cost.is_squared else None
-    if not (problem.has_trees and problem.is_plain and problem.cost.is_squared):
-        raise ValueError(
-            f"device must be None unless costs are squared distances without forbidden pairs, kernels Delta(), reg 0 "
-            f"and marginals soft on both sides, got {device!r}"
-        )
-    _checks.cuda_device("device", device)
-    return device
+    return result.certify(**proofs)
 
 
 def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
@@ -423,6 +420,11 @@ def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
 
 def solve_checked(problem: Problem, options: Options, give: Any, *, device: str | None = None) -> Result:
     """Search as the options say, and build the result."""
+    with shown(options.progress):
+        return _solve_checked(problem, options, give, device)
+
+
+def _solve_checked(problem: Problem, options: Options, give: Any, device: str | None) -> Result:
     start = options.start
     start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)

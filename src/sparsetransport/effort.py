@@ -243,6 +243,7 @@ class Tuning(NamedTuple):
     list_depth: int
     list_refresh: float
     list_slack: float
+    priced_above: int
     swap_width: int
     swap_few: int
     swap_pairs: int
@@ -291,6 +292,7 @@ class Effort:
     list_depth: int = 4  # pairs a column, or a row, that are offered to the list
     list_refresh: float = 64.0  # additions between two scans
     list_slack: float = 0.95  # of the best gradient left out is what a listed pair must have
+    priced_above: int = 4_000_000  # pairs of lazy costs; those of smaller problems are all computed in every scan
 
     # swaps
     swap_width: int = 8  # pairs from outside that compete for the capacity of the whole plan,

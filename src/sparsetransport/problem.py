@@ -12,8 +12,9 @@ from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Ints
 from ._tables import Labels
 from .geometry import costs
-from .geometry.kernels import Delta, Kernel
+from .geometry.kernels import DEFAULT_RULE, Delta, Kernel
 from .geometry.matrices import Cost, Gram, as_gram
+from .geometry.pricing import Pricing
 
 Fields = tuple[Floats, Floats]
 KernelLike = Kernel | str | Callable[[Any, Any], Any] | ArrayLike
@@ -153,7 +154,9 @@ class Problem:
             )
         if weights.need_auto:
             with np.errstate(over="ignore"):
-                terms = float(a @ gram_a.times(a)), float(b @ gram_b.times(b))
+                smoothed = gram_a.times(a), gram_b.times(b)
+                terms = float(a @ smoothed[0]), float(b @ smoothed[1])
+            vars(self).update(smoothed=smoothed)
             undelivered = sum(x for x, each in zip(terms, sense, strict=True) if each != "<=") or sum(terms)
             auto = auto_weight(cost.mean, a, b, undelivered)
             if not 0.0 < auto < np.inf:
@@ -201,6 +204,10 @@ class Problem:
         rows = _tables.first(known[0], read(self.cost, "index"), read(self.a, "index"), read(self.gram_a, "index"))
         cols = _tables.first(known[1], read(self.cost, "columns"), read(self.b, "index"), read(self.gram_b, "index"))
         return rows, cols
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the trees of its points, which a copy in another process makes again."""
+        return {name: value for name, value in vars(self).items() if name != "pricing"}
 
     def __repr__(self) -> str:
         m, n = self.shape
@@ -252,8 +259,10 @@ class Problem:
         sense: SenseLike = "=",
         link_cost: LinkCostLike = None,
         lazy: bool | None = None,
+        obsm: str | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
+        X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
         cols = _tables.first(_tables.labels(Y, "index"), _tables.labels(b, "index"))
@@ -269,7 +278,7 @@ class Problem:
                 pairs = _tables.matched("forbidden", forbidden, rows, cols)
                 matrix[_checks.mask("forbidden", pairs, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        given = sides_of(kernels, "median")
+        given = sides_of(kernels, DEFAULT_RULE)
         sides = tuple(_tables.matched(f"kernels[{k}]", given[k], *2 * [(rows, cols)[k]]) for k in (0, 1))
         if metric == "cosine":  # which depends on directions alone, and so must the kernels
             sides = tuple(
@@ -289,7 +298,15 @@ class Problem:
     @cached_property
     def base(self) -> Fields:
         """``r`` and ``c`` of the empty plan: ``-2 λ_a G_a a`` and ``-2 λ_b G_b b`` where both senses are "="."""
-        return self.smooth(*self.counted(-self.a, -self.b))
+        if self.is_sided:
+            return self.smooth(*self.counted(-self.a, -self.b))
+        first, second = (-2.0 * weight * each for weight, each in zip(self.unbalanced, self.smoothed, strict=True))
+        return first, second
+
+    @cached_property
+    def smoothed(self) -> Fields:
+        """``G_a a`` and ``G_b b``."""
+        return self.gram_a.times(self.a), self.gram_b.times(self.b)
 
     @cached_property
     def constant(self) -> float:
@@ -364,6 +381,11 @@ class Problem:
         return self.like(cost=Cost.of_matrix(matrix))
 
     @cached_property
+    def pricing(self) -> Pricing:
+        """The pricing of its costs."""
+        return Pricing(self.cost)
+
+    @cached_property
     def memo(self) -> dict[str, Any]:
         """A cache of what was computed for the problem, such as its unbudgeted optimum."""
         return {}
@@ -383,10 +405,11 @@ class Problem:
         """True if costs or the marginal errors of a side are lost in rounding, of which `warn_of_rounding` tells."""
         return not self.is_hard and (self.side_is_lost or self.costs_are_lost)
 
-    def smooth(self, u: Floats, v: Floats) -> Fields:
-        """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""
+    def smooth(self, u: Floats, v: Floats, *, exact: bool = False) -> Fields:
+        """``2 λ_a G_a u`` and ``2 λ_b G_b v``; for proofs with the ``exact`` matrices, not their low-rank factors."""
         weight_a, weight_b = self.unbalanced
-        return 2.0 * weight_a * self.gram_a.times(u), 2.0 * weight_b * self.gram_b.times(v)
+        first, second = self.gram_a.times(u, exact=exact), self.gram_b.times(v, exact=exact)
+        return 2.0 * weight_a * first, 2.0 * weight_b * second
 
     def counted(self, p: Floats, q: Floats) -> Fields:
         """What counts of the errors of both sides: what is left after the best slack that the senses allow."""
@@ -442,6 +465,15 @@ class Problem:
     def gradient(self, fields: Fields, rows: Ints, cols: Ints) -> Floats:
         """The gradient at pairs without mass."""
         return self.cost.entries(rows, cols) + fields[0][rows] + fields[1][cols]
+
+    def steepest(self, fields: Fields) -> float:
+        """The smallest gradient of all pairs, as if without mass."""
+        if self.cost.is_lazy:
+            return float((self.pricing.rows(-fields[1])[0][:, 0] + fields[0]).min())
+        return min(
+            float((block + fields[0][first : first + len(block), None] + fields[1]).min())
+            for first, block in self.cost.blocks()
+        )
 
     def gradient_rows(self, fields: Fields, first: int, last: int) -> Floats:
         """The gradient at all pairs of some rows, as if without mass."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _checks, _tables, describe
 from ._checks import Floats, Ints
+from ._progress import shown
 from .effort import PROOFS, Effort, as_effort
 
 if TYPE_CHECKING:
@@ -292,8 +293,8 @@ class Result(Gap):
         >>> print(st.solve([[0.0, 2.0], [2.0, 1.0]], budget=1, unbalanced=10.0, reg=0.1).summary())
         entries: 1 of 2 x 2
         objective: 5.01247
-        lower bound: 5
-        gap: 0.0125 (0.25 % of the objective)
+        lower bound: 5.01247
+        gap: ... (below 0.01 % of the objective)
         mass moved: 0.498753 of 1
         cost of transport: 0
         weight of marginals: 10
@@ -452,6 +453,16 @@ class Result(Gap):
         """
         return describe.graph(self._parts, self._facts)
 
+    def to_obsp(self, data: Any, key: str = "transport") -> Any:
+        """Put the plan into ``data.obsp[key]`` of an AnnData that holds the points of both sides, by their names.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            What was put there: of shape (n_obs, n_obs), with the mass from the cell of a row to that of a column.
+        """
+        return describe.into_obsp(self._parts, self._facts, data, key)
+
     def save(self, path: Any, *, problem: bool | None = None) -> None:
         """Write the result to a file that `load` reads, exact to the bit.
 
@@ -574,7 +585,12 @@ class Result(Gap):
         return max(proof.lower_bound for proof in self._proofs.values())
 
     def certify(
-        self, *, effort: "str | Effort | None" = None, gap_tol: float = 0.0, time_limit: float | None = None
+        self,
+        *,
+        effort: "str | Effort | None" = None,
+        gap_tol: float = 0.0,
+        time_limit: float | None = None,
+        progress: bool = False,
     ) -> Certificate:
         """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too.
 
@@ -588,6 +604,8 @@ class Result(Gap):
             Stronger bounds follow until the relative gap is below this.
         time_limit : float, optional
             Seconds after which no stronger bound is begun, and those that go on for long are stopped.
+        progress : bool
+            Show the gap so far on a terminal.
 
         Examples
         --------
@@ -600,11 +618,12 @@ class Result(Gap):
         seconds = None if time_limit is None else _checks.number("time_limit", time_limit, positive=True)
         how = as_effort("effort", effort if effort is not None else "default" if seconds is None else "thorough")
         level = (CHEAP, TIGHT, LONG)[PROOFS.index(how.proofs)]
-        if level not in self._proofs:
-            self._proofs[level] = self._backing.prove(self._parts, min(level, TIGHT))
-        known = max(self._proofs.values(), key=lambda proof: proof.lower_bound)
-        if level == LONG and known.relative_gap > gap_tol:
-            self._proofs[LONG] = self._backing.prove_further(self._parts, known, how, gap_tol, seconds)
+        with shown(progress):
+            if level not in self._proofs:
+                self._proofs[level] = self._backing.prove(self._parts, min(level, TIGHT))
+            known = max(self._proofs.values(), key=lambda proof: proof.lower_bound)
+            if level == LONG and known.relative_gap > gap_tol:
+                self._proofs[LONG] = self._backing.prove_further(self._parts, known, how, gap_tol, seconds)
         return self._proofs[level]
 
 

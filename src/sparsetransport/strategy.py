@@ -15,6 +15,7 @@ import numpy as np
 
 from . import effort, hard
 from ._checks import Floats, Ints, to_numpy
+from ._progress import tell
 from .budgets import Pair, free, pairs_of
 from .certify import bounds, one_to_one
 from .certify.certifier import Certifier
@@ -71,7 +72,9 @@ class GapTest:
         for tight in (CHEAP, TIGHT):
             if tight not in self.proofs:
                 self.proofs[tight] = self.certifier(plan.rows, plan.cols, plan.mass, value, tight)
-            if replace(self.proofs[tight], value=value).relative_gap <= self.gap_tol:
+            gap = replace(self.proofs[tight], value=value).relative_gap
+            tell(gap=f"gap {gap:.2%}")
+            if gap <= self.gap_tol:
                 return True
         return False
 

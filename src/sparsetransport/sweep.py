@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Unpack
 
 from ._checks import ArrayLike
+from ._progress import shown, tell
 from .api import solve_after
 from .options import Budget, Options, SolveOptions
 from .problem import KernelsLike, LinkCostLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
@@ -64,8 +65,10 @@ def solve_sweep(
     checked = [Options.checked(budget=budget, **options) for budget in budgets]
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     found: list[Result] = []
-    for each in checked:
-        found.append(solve_after(problem, each, found))
-        if found[-1].status is Status.STOPPED:
-            break
+    with shown(options.get("progress", False)):
+        for each in checked:
+            tell(budget=f"budget {each.matroid}")
+            found.append(solve_after(problem, each, found))
+            if found[-1].status is Status.STOPPED:
+                break
     return found

@@ -235,6 +235,7 @@ def test_the_summary_says_how_much_mass_is_moved(files, costs, b, moved, missed)
         (["--kernel", "laplace", "--bandwidth", "2"], {"kernels": st.Laplace(2.0)}),
         (["--kernel", "delta"], {"kernels": st.Delta()}),
         (["--bandwidth", "0.2"], {"kernels": st.RBF(0.2)}),
+        (["--bandwidth", "0.5*mean"], {"kernels": st.RBF("0.5*mean")}),
         (["--metric", "euclidean", "--normalize-cost"], {"metric": "euclidean", "normalize_cost": True}),
         (["--metric", "cosine"], {"metric": "cosine"}),
         (["--unbalanced", "3,50", "--reg", "0.5"], {"unbalanced": (3.0, 50.0), "reg": 0.5}),
@@ -329,7 +330,7 @@ def test_the_tight_bound_is_not_below_the_cheap_one(files):
 
 def test_the_gap_of_the_summary_has_no_exponent(files):
     """A plan of one link that misses nearly everything: its gap is nearly all of a large objective."""
-    answer = invoke("x.npy", "y.npy", "--budget", "1", "--unbalanced", "1e5", "--bound", "tight")
+    answer = invoke("x.npy", "y.npy", "--budget=1", "--unbalanced=1e5", "--bound=tight", "--bandwidth=median")
     gap = next(line for line in answer.stdout.splitlines() if line.startswith("gap: "))
     assert re.fullmatch(r"gap: \d{4,} \(9\d\.\d\d % of the objective\)", gap)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import charged, hard
 from .._checks import Floats, Ints, to_numpy
+from .._progress import tell
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
@@ -84,7 +85,7 @@ class Certifier:
             bound, u, v = bounds.tight_bound(problem, self.limits, starts, value)
         bound = self._below(bound, u, v)
         log = (BoundRecord("dual", bound, time.monotonic() - began),)
-        dual = Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant, log)
+        dual = Certificate(value, bound, *problem.smooth(u, v, exact=True), u, v, problem.constant, log)
         if value - bound > (_EQUAL if tight else _CLOSE) * abs(value) and (tight or self._is_light):
             task = Task(problem, self.limits, (rows, cols, mass), value, np.inf, _EQUAL, self.effort)
             duals = tuple((u, v) for _, u, v in [(bound, u, v), *found])
@@ -111,6 +112,7 @@ class Certifier:
             began, bound = time.monotonic(), left.pop(0)
             if began > task.deadline:
                 break
+            tell(gap=f"gap {replace(known, value=task.value, lower_bound=best).relative_gap:.2%}", bound=bound.name)
             until = began + task.effort.bound_share * (task.deadline - began) if left else task.deadline
             proof = bound.run(task._replace(deadline=until, known=best))
             log.append(BoundRecord(bound.name, proof.bound, time.monotonic() - began))
@@ -221,11 +223,8 @@ class Certifier:
         problem, (u, v) = self.problem, self._full_dual
         if problem.gram_a.is_delta or problem.gram_b.is_delta:
             return self._bound_at((u, v))[0]
-        alpha, beta = problem.smooth(u, v)
-        steepest = min(
-            float((block - alpha[first : first + len(block), None] - beta).min())
-            for first, block in problem.cost.blocks()
-        )
+        alpha, beta = problem.smooth(u, v, exact=True)
+        steepest = problem.steepest((-alpha, -beta))
         # With negative costs a plan may move more mass than a and b hold.
         most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())
         return bounds.linear(problem, bounds.reach(problem, self.limits), u, v, alpha, beta) + min(steepest, 0.0) * most

@@ -103,7 +103,8 @@ def solve(
         typer.Option(help=f"{', '.join(KERNELS)}; default: rbf for points, else delta.", rich_help_panel=PROBLEM),
     ] = None,
     bandwidth: Annotated[
-        str | None, typer.Option(help="σ² of the kernel, or median (default) or mean.", rich_help_panel=PROBLEM)
+        str | None,
+        typer.Option(help="σ² of the kernel, or median, mean or a multiple: 0.1*median.", rich_help_panel=PROBLEM),
     ] = None,
     metric: Annotated[
         str | None, typer.Option(help=f"{', '.join(METRICS)}; the first by default.", rich_help_panel=PROBLEM)
@@ -326,7 +327,7 @@ def _kernel(name: str | None, bandwidth: str | None) -> Any:
     if name == "delta":
         raise ValueError("--bandwidth must not be given with --kernel delta, which has none")
     sigma2: Any = bandwidth
-    if bandwidth not in ("median", "mean"):
+    if not bandwidth.endswith(("median", "mean")):
         sigma2 = _checks.number("--bandwidth", _number("--bandwidth", bandwidth, "median or mean"), positive=True)
     kind: Any = KERNELS[name or "rbf"]
     return kind(sigma2)

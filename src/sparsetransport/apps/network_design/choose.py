@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ... import _checks, _tables
 from ..._checks import Floats, Ints
+from ..._progress import shown
 from ...budgets import Counting, PerColumn, PerRow, Uniform
 from ...plan import Callback, Step
 from ...problem import Problem
@@ -252,6 +253,7 @@ def design(
     polish: bool = True,
     n_jobs: int | None = None,
     callback: Callback | None = None,
+    progress: bool = False,
 ) -> Design:
     """Choose the links to build for a large expected profit over demand scenarios.
 
@@ -300,6 +302,8 @@ def design(
         The number of threads, as in `solve_shared`; all cores by default. The result does not depend on it.
     callback : callable, optional
         Called after each step of the choice; a true return value ends the design with the links so far.
+    progress : bool
+        Show links and objective so far on a terminal.
 
     Returns
     -------
@@ -337,7 +341,9 @@ def design(
     test = _tables.aligned("held_out", held_out, "columns", products, "columns of profit")
     test = None if test is None else _held_out(test, task.demand.shape[1])
     _checks.function("callback", callback)
-    made = _designed(task, test, _checks.flag("polish", polish), n_jobs, callback)
+    exchanges = _checks.flag("polish", polish)
+    with shown(progress):
+        made = _designed(task, test, exchanges, n_jobs, callback)
     _warn_of_unmet(made, products)
     return made
 
