@@ -235,8 +235,8 @@ def solve_sample(
         problems are solved on the CPU.
     obsm : str, optional
         The key of the points in ``obsm`` of AnnData, such as "X_pca"; without one all variables are taken.
-    a, b, budget, unbalanced, reg, sense, link_cost, method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback
-        As in `solve`, and so are rng, tol, max_iter and progress.
+    a, b, budget, unbalanced, reg, sense, link_cost, method, inner, reclaim, effort, polish, gap_tol, time_limit, start
+        As in `solve`, and so are callback, rng, tol, max_iter and progress.
 
     Returns
     -------
