@@ -176,7 +176,8 @@ ALLOWED = {
     "engine/state.py": {"CLOSE": ROUNDING, "HUGE": ROUNDING},
     "engine/swaps.py": {"NONE": CODES},
     "forest/crossover.py": {"_LEAST": ROUNDING},
-    "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT},
+    "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT}
+    | {"_CUT": CODES},
     "forest/simplex.py": {"_CHUNK": PAUSES, "_PIVOTS": ROUNDING, "_ROWS": "the way to an optimum that is unique"},
     "forest/sided.py": dict.fromkeys(
         ["UP", "DOWN", "FLOW", "FREE", "FREE_UP", "FREE_DOWN", "MOST_UP", "MOST_DOWN"]

@@ -22,6 +22,7 @@ from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs,
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
     KernelsLike,
+    LinkCostLike,
     Problem,
     SenseLike,
     WeightsLike,
@@ -49,6 +50,7 @@ def solve(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
@@ -71,7 +73,7 @@ def solve(
 
     .. math::
         \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a} + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b}
-        + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
+        + \tfrac{\lambda_2}{2}\|\gamma\|^2 + \sum_{\gamma_{ij} > 0} f_{ij} .
 
     Parameters
     ----------
@@ -96,6 +98,9 @@ def solve(
     sense : {"=", "<=", ">="} or a pair of them
         What the sums of a side should be: its masses (the default), at most its masses, or at least its masses. Only
         what is on the wrong side is penalised.
+    link_cost : float or array of shape (m, n), optional
+        A fixed cost of every link in use, instead of a budget or beside one: the number of links is then part of the
+        answer. Only with `Delta` kernels and without ``reg``.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
         How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
         pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
@@ -167,7 +172,7 @@ def solve(
     )
     C = _tables.between_cells(C, obsp)
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
     _warn_if_empty(result, problem, is_given=isinstance(C, Problem))
     return result
@@ -184,6 +189,7 @@ def solve_sample(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     metric: str = "sqeuclidean",
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
@@ -230,8 +236,8 @@ def solve_sample(
         problems are solved on the CPU.
     obsm : str, optional
         The key of the points in ``obsm`` of AnnData, such as "X_pca"; without one all variables are taken.
-    a, b, budget, unbalanced, reg, sense, method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback
-        As in `solve`, and so are rng, tol, max_iter and progress.
+    a, b, budget, unbalanced, reg, sense, link_cost, method, inner, reclaim, effort, polish, gap_tol, time_limit, start
+        As in `solve`, and so are callback, rng, tol, max_iter and progress.
 
     Returns
     -------
@@ -265,7 +271,7 @@ def solve_sample(
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
-        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
         return solve_checked(problem, options, _checks.as_numpy)
     X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
@@ -281,6 +287,7 @@ def solve_sample(
         unbalanced=unbalanced,
         reg=reg,
         sense=sense,
+        link_cost=link_cost,
         lazy=True if lazy is None and device is not None else lazy,
     )
     result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=device_for(problem, device, X))
@@ -305,6 +312,7 @@ def solve_support(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
 ) -> Result:
     """Solve for the masses on links that are given.
 
@@ -312,7 +320,7 @@ def solve_support(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg, sense
+    C, a, b, kernels, unbalanced, reg, sense, link_cost
         As in `solve`.
     links : list of pairs, or a Result
         The rows and columns of the links; those that do not help get no mass.
@@ -329,7 +337,7 @@ def solve_support(
     """
     a, links = second_by_name(C, "links", a, links)
     _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)
     support = np.array(pairs, np.int64).reshape(-1, 2)
@@ -424,8 +432,8 @@ def _solve_checked(problem: Problem, options: Options, give: Any, device: str | 
     warn_of_rounding(problem)
     if not (problem.is_plain or options.is_compiled):
         raise ValueError(
-            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=" or '
-            "unbalanced is inf"
+            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=", unbalanced '
+            "is inf or links have a cost"
         )
     began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
     goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)

@@ -70,6 +70,7 @@ class Perturb:
     targets: int = 16  # one of so many points may be the other end of a link that is forced in
     reach: int = 1  # points around a changed one that are looked at again
     each: float = 1e8  # operations at the most that follow one link
+    worse: float = 0.0  # of the objective, by which a plan may be worse than the best one and still lead on
     seed: int = 0  # of the random draws
 
 
@@ -304,6 +305,11 @@ class Effort:
 
     hard_searches: int = 2  # of the first so many weights are whole ones; later ones improve the best plan
 
+    # fixed costs of links
+    slope_rounds: int = 10  # of linear costs in their place, at the most, that make the first plan
+    charged_weights: tuple[float, ...] = (1e7, 1e8)  # of hard marginals in place of ``hard_weights``
+    charged_finish: tuple[Any, ...] = ()  # improvers of the best plan on trees in place of ``tree_finish``
+
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
     given_up: int = 64  # one in so many of the links that a matroid of the user's own refuses is given up at a time
@@ -393,6 +399,11 @@ DEFAULT = replace(
     prices=Prices(),
     finish=(Regrow(),),
     tree_finish=(Perturb(),),
+    charged_finish=(
+        Perturb(limits=((1000.0, 1e6), (0.0, 6e7)), worse=5e-3),
+        Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=2e-3, targets=3, seed=1),
+        Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=1e-3, targets=3, seed=2),
+    ),
 )
 """The same from a few starts, and again from parts of the best plan; on trees, local search and perturbation."""
 
@@ -418,6 +429,7 @@ THOROUGH = replace(
     tree_improvers=(TreeSearch(), Perturb(limits=((20.0, 2e7),), close=0.0, looks=10, seed=1)),
     finish=(Regrow(rounds=32, operations=2e8, seed=1),),
     tree_finish=(),
+    charged_finish=(Perturb(limits=((2000.0, 1e8), (0.0, 1e9)), worse=3e-3, seed=1),),
 )
 """Many starts, improved for as long as it helps: what ``gap_tol`` does until its gap is reached."""
 

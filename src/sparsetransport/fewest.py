@@ -141,6 +141,8 @@ def solve_fewest(
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    if problem.is_charged:
+        raise ValueError("solve_fewest takes problems without link_cost only: solve weighs links against their cost")
     with shown(checked.progress):
         return _fewest(problem, within, budget, checked)
 

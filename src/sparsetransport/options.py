@@ -41,6 +41,7 @@ _ELSEWHERE = {
 _NOT_HERE = {
     "unbalanced_type": "marginal errors are squared, in the norm of kernels=",
     "sense": 'marginals have the sense "=" here',
+    "link_cost": "links have no cost here",
     "reg_type": "the quadratic term is the only one",
 }
 StartLike = Result | ArrayLike | None

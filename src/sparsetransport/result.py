@@ -198,6 +198,7 @@ class Parts(NamedTuple):
     constant: float  # the objective of the empty plan
     sense: tuple[str, str] = ("=", "=")
     weights: tuple[float, float] = (1.0, 1.0)
+    value_links: float = 0.0
 
 
 class Facts(NamedTuple):
@@ -336,6 +337,20 @@ class Result(Gap):
     def value_linear(self) -> float:
         """The cost of transport alone."""
         return self._parts.value_linear
+
+    @property
+    def value_links(self) -> float:
+        """The fixed cost of the links in use; zero where links have none.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsetransport as st
+        >>> C, a, b = [[1.0, 2.0, 5.0], [3.0, 1.0, 1.0]], [4.0, 6.0], [3.0, 2.0, 2.0]
+        >>> res = st.solve(C, a, b, unbalanced=np.inf, sense=("<=", "="), link_cost=1.5)
+        >>> res.value, res.value_linear, res.value_links
+        (11.5, 7.0, 4.5)
+        """
+        return self._parts.value_links
 
     @property
     def sparse_plan(self) -> "scipy.sparse.coo_array":
@@ -632,6 +647,7 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
     return lines | {
         "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
         "cost of transport": f"{result.value_linear:.6g}",
+        **({"cost of links": f"{result.value_links:.6g}"} if result.value_links else {}),
         "weight of marginals": " and ".join(map(_weight, dict.fromkeys(result.log["unbalanced"]))),
         "marginal error, rows": _error(missed[0], parts.wanted[0]),
         "marginal error, columns": _error(missed[1], parts.wanted[1]),

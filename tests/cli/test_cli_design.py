@@ -385,3 +385,26 @@ def test_amounts_that_make_no_sense_are_one_sentence(folder, capacity, message):
     answer = run()
     assert answer.exit_code == 2
     assert answer.stderr.startswith(f"Error: {message}")
+
+
+def test_links_that_cost_something_and_demand_to_be_served(folder):
+    """One number or a file for their cost, instead of --links; the profit that is left is told."""
+    write(folder / "fees.csv", ["plant", *PRODUCTS[::-1]], PLANTS[::-1], np.full((3, 4), 4.0))
+    files = ["design", "--profit", "profit.csv", "--supply", "supply.csv", "--demand", "demand.csv"]
+    told = []
+    for fee in ("4", "fees.csv"):
+        answer = CliRunner().invoke(cli.app, [*files, "--link-cost", fee, "--out", "links.csv"])
+        assert answer.exit_code == 0
+        told.append(
+            (answer.stdout.split("which leaves a profit of ")[1].split()[0], len(links_of(folder / "links.csv")))
+        )
+    assert told[0] == told[1]
+    assert 3 <= told[0][1] < 6
+    served = run("--serve", "exact", links=1)
+    assert "demand='exact' cannot be met" in served.stderr
+    for options, message in (
+        ([], "give --links, --link-cost or both"),
+        (["--links", "2", "--serve", "all"], "--serve"),
+    ):
+        bad = CliRunner().invoke(cli.app, [*files, *options])
+        assert (bad.exit_code, message in bad.stderr) == (2, True)

@@ -8,7 +8,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from .. import hard
+from .. import charged, hard
 from .._checks import Floats, Ints, to_numpy
 from .._progress import tell
 from ..budgets import Limits
@@ -56,6 +56,8 @@ class Certifier:
     def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, level: int) -> Certificate:
         """The cheap or the tight bound for a plan with this objective."""
         problem, tight, began = self.problem, level >= TIGHT, time.monotonic()
+        if problem.is_charged:
+            return self._linear(rows, cols, mass, value, level)
         if not problem.is_plain:
             return self._sided(rows, cols, mass, value, tight)
         priced = known_prices(problem)
@@ -98,6 +100,8 @@ class Certifier:
 
         They follow until the relative gap is within the tolerance, the time is up, or there are no more of them.
         """
+        if self.problem.is_charged:
+            return self._linear.prove_further(plan, known, how, gap_tol, deadline)
         duals = ((to_numpy(known.u), to_numpy(known.v)),)
         task = Task(self.problem, self.limits, plan, known.value, deadline, max(gap_tol, _EQUAL), how, duals)
         return self._followed(known, [each for each in BOUNDS if each.level > TIGHT], task)
@@ -119,6 +123,11 @@ class Certifier:
                     better, task = proof.plan, task._replace(plan=proof.plan, value=value)
             best = max(best, proof.bound)
         return replace(known, lower_bound=best, log=tuple(log)), better
+
+    @cached_property
+    def _linear(self) -> "Certifier":
+        """For the linear problem in place of one with costs of links; its plans are not the best ones with these."""
+        return Certifier(charged.relaxed(self.problem), self.limits, self.tol, self.effort, is_whole=False)
 
     def _below(self, bound: float, u: Floats, v: Floats) -> float:
         """The bound minus a rounding margin, by the size of the terms that these potentials have."""
