@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix, diags, eye, hstack, kron, vstack
 
 import sparsetransport as st
 from sparsetransport import charged
-from sparsetransport.result import Status
+from sparsetransport.status import Status
 
 HARD = {"unbalanced": np.inf, "sense": ("<=", "=")}
 

@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix, diags, eye, hstack, kron, vstack
 
 import sparsetransport as st
 from sparsetransport import hard
-from sparsetransport.result import Status
+from sparsetransport.status import Status
 
 
 def sums(m, n):

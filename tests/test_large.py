@@ -8,7 +8,7 @@ import pytest
 import sparsetransport as st
 from sparsetransport import effort
 from sparsetransport.large import is_large
-from sparsetransport.result import Status
+from sparsetransport.status import Status
 
 PRICED = replace(st.DEFAULT, prices=replace(effort.Prices(), above=0, coarsest=60))
 """The default, with prices for problems of any size."""

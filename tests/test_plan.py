@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sparsetransport.plan import Outcome, Record, Step, as_arrays, new_trace
-from sparsetransport.result import Status
+from sparsetransport.status import Status
 
 
 def outcome(pairs):

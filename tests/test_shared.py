@@ -11,9 +11,9 @@ import pytest
 
 import sparsetransport as st
 from sparsetransport import _checks
+from sparsetransport.certificate import Gap
 from sparsetransport.engine import shared_solver
 from sparsetransport.engine.room import Constraint
-from sparsetransport.result import Gap
 
 
 def scenarios(m=9, n=8, z=4, *, seed=0, reg=0.0, kernels=None, unbalanced=20.0):

@@ -5,21 +5,24 @@ from .api import lower_bound, solve, solve_problem, solve_sample, solve_support
 from .batch import ProblemError, solve_batch, solve_stream
 from .budgets import Intersection, Laminar, Matroid, Partition, PerColumn, PerRow, Uniform
 from .build_result import load
+from .certificate import BoundRecord, Certificate
 from .certify.bounds import guarantee
 from .effort import BARE, DEFAULT, QUICK, THOROUGH, Effort
 from .fewest import Fewest, solve_fewest
 from .geometry.costs import cost_matrix
 from .geometry.kernels import IMQ, RBF, Delta, IMQv2, Laplace
 from .inner.solvers import APGD, ActiveSet, UnboundedError
+from .path import Path
 from .plan import Outcome, Step
 from .problem import Problem, Quadratic
-from .result import BoundRecord, Certificate, Path, Result, Status
+from .result import Result
 from .select.generic_greedy import Rule, View, maximise
 from .select.greedy import Greedy
 from .select.omp import OMP
 from .select.residual import Residual, ResidualGreedy
 from .select.stochastic import StochasticOMP
 from .shared import SharedCertificate, SharedResult, solve_shared
+from .status import Status
 from .sweep import solve_sweep
 
 _ELSEWHERE = {

@@ -12,6 +12,7 @@ from ._checks import ArrayLike, Seed
 from ._progress import shown
 from .budgets import Uniform
 from .build_result import build_result, on_support
+from .certificate import LONG, PROVEN, Certificate
 from .certify.strongest import has_long_bounds
 from .effort import Effort, as_effort
 from .engine.room import Constraint
@@ -32,8 +33,9 @@ from .problem import (
     second_by_name,
     warn_of_rounding,
 )
-from .result import LONG, PROVEN, Certificate, Result, Status
+from .result import Result
 from .select.generic_greedy import Rule
+from .status import Status
 from .strategy import GapTest, Links, Search, find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's

@@ -11,6 +11,7 @@ import numpy as np
 from . import _checks, hard, mapping, saved
 from ._checks import Floats, Ints
 from .budgets import UNLIMITED, Limits
+from .certificate import Certificate
 from .certify.certifier import Certifier
 from .effort import DEFAULT, Effort
 from .geometry.matrices import Gram
@@ -18,9 +19,11 @@ from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
 from .large import known_prices
 from .optimum import potentials, unbudgeted_optimum
+from .path import Path
 from .plan import Outcome, Record
 from .problem import Problem
-from .result import Certificate, Facts, Parts, Path, Result, Status
+from .result import Facts, Parts, Result
+from .status import Status
 
 SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
 

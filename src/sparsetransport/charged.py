@@ -14,7 +14,7 @@ from .geometry.matrices import Cost
 from .optimum import unbudgeted_optimum
 from .plan import Outcome, Record
 from .problem import Problem
-from .result import Status
+from .status import Status
 
 _KEY = "linear in place of fixed"
 

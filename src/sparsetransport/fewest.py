@@ -18,7 +18,8 @@ from .effort import BARE
 from .inner.solvers import EXACT
 from .options import Budget, Options, SolveOptions
 from .problem import KernelsLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
-from .result import Result, Status
+from .result import Result
+from .status import Status
 
 _KINDS = Uniform, PerRow, PerColumn  # budgets that allow any plan if the number is large enough
 _NOTHING = 1e-12  # a share of the objective of the empty plan that counts as rounding

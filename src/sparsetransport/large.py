@@ -18,7 +18,7 @@ from .geometry.pricing import Pricing
 from .plan import Callback, Outcome, Record, Step
 from .prices.levels import Prices, prices
 from .problem import Problem
-from .result import Status
+from .status import Status
 
 _KEY, _NEAR = "dual prices", "plan from dual prices"
 _EXACT = 1e-12  # a relative gap that counts as zero

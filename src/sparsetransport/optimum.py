@@ -15,7 +15,7 @@ from .geometry._entries import DENSE
 from .geometry.matrices import Gram
 from .plan import Outcome, Record, nothing
 from .problem import Problem
-from .result import Status
+from .status import Status
 
 _KEY, _PRICES = "optimum", "prices"
 

@@ -10,7 +10,8 @@ from ._numba.borrowed import by_address
 from ._numba.compiling import part
 from ._progress import tell
 from .budgets import Pair
-from .result import Path, Status
+from .path import Path
+from .status import Status
 
 _Plan = TypeVar("_Plan")
 

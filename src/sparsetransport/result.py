@@ -1,12 +1,8 @@
 """What a solve returns: the plan, its value, the path of the solve and a certificate of quality."""
 
-import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,172 +10,17 @@ from numpy.typing import NDArray
 from . import _checks, _tables, describe
 from ._checks import Floats, Ints
 from ._progress import shown
+from .certificate import CHEAP, LONG, TIGHT, Certificate, Gap
 from .effort import PROOFS, Effort, as_effort
+from .path import Path
+from .status import Status
+from .summary import summary_lines, title, without_link
 
 if TYPE_CHECKING:
     import scipy.sparse
-    from typing_extensions import TypeVar
 
-    Plan = TypeVar("Plan", default="Result")
-else:  # Python's own knows defaults from 3.13 on
-    from typing import TypeVar
-
-    Plan = TypeVar("Plan")
-
-CHEAP, TIGHT, LONG = range(3)  # bounds, by what they cost
-PROVEN = 1e-9  # of a relative gap: no plan is better by more than rounding
-_NOTHING = 1e-12
 _ROUNDING = 1e-9  # of the largest mass of a side: an error that is none
-_NAMED = 5  # points that are named one by one
-_MANY = 10.0  # a share that is told as a multiple, not in per cent
-_FEW = 0.1  # a share that is told with a digit after the point
 _BOUND_SHOWN_UP_TO = 1_000_000  # pairs; a notebook shows no bound of larger problems unless it is known
-
-
-class Status(Enum):
-    """Why a solve ended, in words."""
-
-    OPTIMAL = "no pair lowers the objective any further: this is the unbudgeted optimum"
-    EMPTY = "the empty plan is optimal: moving mass costs more than the marginal errors it removes; raise unbalanced"
-    BUDGET_USED = "the budget is used up"
-    LOCAL = "no pair that the budget still allows lowers the objective"
-    PRICED = "built from the dual prices of a large problem: the gap says how near the unbudgeted optimum this is"
-    TOLERANCE = "no pair that the budget allows has a gradient beyond tol; a smaller tol may lower the objective"
-    ROUNDING = "no pair lowers the objective beyond rounding, in which much is lost: unbalanced is too large or unequal"
-    GAP_REACHED = "the certified gap is within the tolerance asked for"
-    GAP_OPEN = "no improvement was found, and the certified gap is above the tolerance asked for"
-    GIVEN = "the links were given, and their masses are optimal"
-    BASELINE = "a baseline method made this plan, for its own objective"
-    OPTIMAL_PROVEN = "no plan within the budget is better: proven"
-    INFEASIBLE = "no plan that keeps the hard marginals was found within the budget: this one misses them least"
-    STOPPED = "the callback asked to stop"
-    TIME_LIMIT = "the time limit was reached"
-    ALL_FORBIDDEN = "every pair is forbidden: the plan is empty"
-
-    def __str__(self) -> str:
-        return self.value
-
-    def said_of(self, parts: "Parts", has_pairs: bool, is_exact: bool, is_lost: bool = False) -> "Status":
-        """The status itself, or the one that says why the plan is empty, or no better than ``tol`` or rounding."""
-        if not has_pairs:
-            return Status.ALL_FORBIDDEN
-        if self in (Status.OPTIMAL, Status.LOCAL) and (is_lost or not is_exact):
-            return Status.ROUNDING if is_lost else Status.TOLERANCE
-        wanted = all(side.any() for side in parts.wanted)
-        return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self
-
-
-class Gap(ABC):
-    """The gap between an objective and its lower bound."""
-
-    @abstractmethod
-    def _bounds(self) -> tuple[float, float, float]:
-        """The objective, its lower bound, and the objective of the empty plan."""
-
-    @property
-    def gap(self) -> float:
-        """The objective minus its lower bound: no plan within the budget is better by more than this."""
-        value, lower_bound, _ = self._bounds()
-        return value - lower_bound if value < np.inf else np.inf
-
-    @property
-    def relative_gap(self) -> float:
-        """The gap as a share of the objective.
-
-        An objective below 1e-12 times that of the empty plan is zero up to rounding; the gap is then divided by this
-        threshold instead.
-        """
-        value, lower_bound, empty = self._bounds()
-        if value == np.inf:
-            return np.inf
-        whole = max(abs(value), _NOTHING * abs(empty))
-        return (value - lower_bound) / whole if whole else value - lower_bound
-
-
-class BoundRecord(NamedTuple):
-    """One lower bound that was computed: its name, its value and how long it took."""
-
-    name: str
-    value: float
-    seconds: float
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Certificate(Gap):
-    """A proof of quality: no plan within the budget has an objective below ``lower_bound``.
-
-    ``log`` has the bounds that were computed, each a `BoundRecord`. The dual point of the best one named "dual" is
-    ``potential_a = 2 λ_a G_a u`` and ``potential_b = 2 λ_b G_b v``; anybody can recompute that bound from it.
-    ``better`` is a better plan within the budget, if a bound has found one on the way, else None.
-    """
-
-    value: float
-    lower_bound: float
-    potential_a: Any
-    potential_b: Any
-    u: Any
-    v: Any
-    _constant: float  # the objective of the empty plan
-    log: tuple[BoundRecord, ...] = ()
-    better: "Result | None" = None
-
-    def __repr__(self) -> str:
-        return (
-            f"Certificate(value={self.value:.6g}, lower_bound={self.lower_bound:.6g}, "
-            f"relative_gap={self.relative_gap:.2g})"
-        )
-
-    def _bounds(self) -> tuple[float, float, float]:
-        return self.value, self.lower_bound, self._constant
-
-
-@dataclass(frozen=True, repr=False, eq=False)
-class Path(Generic[Plan]):
-    """The steps of a solve.
-
-    ``objective[k]`` and ``entries[k]`` are the objective and the number of entries after step ``k``, which added the
-    pair ``pairs[k]``. The steps of the improvers, which exchange entries, come last. Of pairs that enter together, each
-    has the objective and the number of entries after the last one.
-    """
-
-    pairs: Ints  # (steps, 2)
-    objective: Floats
-    entries: Ints
-    gone: Ints  # (departures, 2)
-    gone_until: Ints  # (steps,)
-    start: tuple[tuple[int, int], ...]
-    _restrict: Callable[[Ints, Ints, int], Plan]
-
-    def __repr__(self) -> str:
-        if not len(self):
-            return "Path(0 steps)"
-        span = f"{self.objective[0]:.4g} to {self.objective[-1]:.4g}"
-        return f"Path({len(self)} steps to {self.entries[-1]} entries, objective from {span})"
-
-    def __len__(self) -> int:
-        return len(self.objective)
-
-    def support_at(self, entries: int) -> list[tuple[int, int]]:
-        """The pairs in use at the step with the lowest objective among those with at most ``entries`` entries."""
-        entries = _checks.count("entries", entries)
-        within = np.flatnonzero(self.entries <= entries)
-        if not within.size:
-            return list(self.start) if len(self.start) <= entries else []
-        last = int(within[::-1][self.objective[within[::-1]].argmin()])  # of steps that were made together, the last
-        support = dict.fromkeys(self.start)
-        first = 0
-        for pair, until in zip(self.pairs[: last + 1].tolist(), self.gone_until.tolist(), strict=False):
-            support[pair[0], pair[1]] = None
-            for lost in self.gone[first:until].tolist():
-                support.pop((lost[0], lost[1]), None)
-            first = until
-        return list(support)
-
-    def plan_at(self, entries: int) -> Plan:
-        """The best plan on the path with at most ``entries`` entries, solved exactly on its support."""
-        entries = _checks.count("entries", entries)
-        support = np.array(self.support_at(entries), np.int64).reshape(-1, 2)
-        return self._restrict(support[:, 0], support[:, 1], entries)
 
 
 class Parts(NamedTuple):
@@ -266,10 +107,7 @@ class Result(Gap):
         return self._backing.problem
 
     def __repr__(self) -> str:
-        (m, n), errors = self._parts.shape, _errors_as_asked(self)
-        told = [_error(*each, digits=int(each[0] < _FEW)) for each in zip(errors, self._parts.wanted, strict=True)]
-        off = f"marginal errors {told[0]} and {told[1]}, " * (max(errors) >= 0.01)
-        return f"Result({self._parts.mass.size} of {m}x{n} entries, value={self.value:.4g}, {off}{_sentence(self)})"
+        return title(self)
 
     def _repr_html_(self) -> str:
         pairs = self._parts.shape[0] * self._parts.shape[1]
@@ -416,7 +254,7 @@ class Result(Gap):
         Under a kernel other than `Delta` the links of points close by may stand for theirs.
         """
         names = describe.ends(self._facts.labels, self._parts.shape)
-        first, second = ([names[side][k] for k in _without_link(self._parts, side)] for side in (0, 1))
+        first, second = ([names[side][k] for k in without_link(self._parts, side)] for side in (0, 1))
         return first, second
 
     def to_frame(self, library: str | None = None) -> Any:
@@ -567,7 +405,7 @@ class Result(Gap):
 
     def _barycentres(self, side: int) -> Floats:
         found: Floats = self._backing.barycentres(self._parts, side)
-        lost = _without_link(self._parts, side)
+        lost = without_link(self._parts, side)
         if self._facts.is_delta[side] and len(lost):
             name, labels = ("a_to_b", "b_to_a")[side], self._facts.labels[side]
             told = describe.named(lost, list(range(len(found))) if labels is None else labels)
@@ -625,130 +463,3 @@ class Result(Gap):
             if level == LONG and known.relative_gap > gap_tol:
                 self._proofs[LONG] = self._backing.prove_further(self._parts, known, how, gap_tol, seconds)
         return self._proofs[level]
-
-
-def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
-    """The figures of a plan, each with its name."""
-    parts = result._parts
-    (m, n), missed, facts = parts.shape, result.marginal_errors, result._facts
-    empty = [_without_link(parts, side) for side in (0, 1)]
-    told = [describe.named(each, names) for each, names in zip(empty, facts.labels, strict=True)]
-    kernel = {
-        f"in the kernel's norm, {side}": _error(error, wanted)
-        for side, error, wanted, is_delta in zip(
-            ("rows", "columns"), facts.kernel_errors, parts.wanted, facts.is_delta, strict=True
-        )
-        if not is_delta
-    }
-    lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
-    if bound and result.value < math.inf:
-        lines["lower bound"] = f"{result.lower_bound:.6g}"
-        lines["gap"] = f"{_figure(max(result.gap, 0.0))} ({_share(result.relative_gap)} the objective)"
-    return lines | {
-        "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
-        "cost of transport": f"{result.value_linear:.6g}",
-        **({"cost of links": f"{result.value_links:.6g}"} if result.value_links else {}),
-        "weight of marginals": " and ".join(map(_weight, dict.fromkeys(result.log["unbalanced"]))),
-        "marginal error, rows": _error(missed[0], parts.wanted[0]),
-        "marginal error, columns": _error(missed[1], parts.wanted[1]),
-        **kernel,
-        "without a link": f"{len(empty[0])} of {m} rows{told[0]} and {len(empty[1])} of {n} columns{told[1]}",
-        **_sided_lines(result),
-        "status": _sentence(result),
-    }
-
-
-def _sentence(result: Result) -> str:
-    """The status, or that the budget is not used up since the bandwidth of the kernels makes fewer links enough."""
-    facts, count = result._facts, result._parts.mass.size
-    is_left = facts.budget is not None and 0 < count < facts.budget
-    if result.status is Status.OPTIMAL and is_left and not all(facts.is_delta):
-        return f"{count} of {facts.budget} links: at this bandwidth more would not lower the objective"
-    return str(result.status)
-
-
-def _errors_as_asked(result: Result) -> tuple[float, float]:
-    """The marginal errors in the norm that was asked for: point by point under `Delta`, else in that of the kernel."""
-    facts = result._facts
-    pairs = zip(facts.is_delta, result.marginal_errors, facts.kernel_errors, strict=True)
-    first, second = (single if is_delta else smooth for is_delta, single, smooth in pairs)
-    return first, second
-
-
-def _without_link(parts: Parts, side: int) -> Ints:
-    """The points of a side that want mass and have none."""
-    return np.flatnonzero((parts.wanted[side] > 0.0) & (parts.marginals[side] == 0.0))
-
-
-def _weight(weight: float) -> str:
-    return "hard" if weight == math.inf else f"{weight:.6g}"
-
-
-def _sided_lines(result: Result) -> dict[str, str]:
-    """What is unserved, above capacity and idle, where a side has a sense of its own or is hard."""
-    parts, names = result._parts, describe.ends(result._facts.labels, result._parts.shape)
-    if parts.sense == ("=", "=") and math.inf not in parts.weights:
-        return {}
-    lines = {}
-    for name, sides, counts in (
-        ("unserved", result.unserved, ("=", ">=")),
-        ("above capacity", result.excess, ("=", "<=")),
-        ("idle", result.idle, ("<=",)),
-    ):
-        told = [
-            _points(_checks.to_numpy(error), wanted, of, called)
-            for error, wanted, of, called, sense in zip(
-                sides, parts.wanted, ("rows", "columns"), names, parts.sense, strict=True
-            )
-            if sense in counts
-        ]
-        if told:
-            some = [text for text in told if text]
-            lines[name] = "; ".join(some) or "nothing"
-    if result.status is Status.INFEASIBLE and result.problem is not None:
-        least = result._backing.least_links()
-        lines["links needed"] = (
-            "no number of links is enough" if least == math.inf else f"at least {least:.0f}, whichever they are"
-        )
-    return lines
-
-
-def _points(error: Floats, wanted: Floats, of: str, names: list[Any]) -> str:
-    """How much it is, at how many points, and which; nothing if there is nothing."""
-    places = np.flatnonzero(error)
-    if not places.size:
-        return ""
-    order = places[np.argsort(-error[places], kind="stable")][:_NAMED]
-    named = ", ".join(str(names[k]) for k in sorted(order.tolist()))
-    more = f" and {places.size - _NAMED} more" if places.size > _NAMED else ""
-    total = float(wanted.sum())
-    whole = f" of {total:.6g}" if total else ""
-    return f"{float(error.sum()):.6g}{whole}, at {places.size} of {len(error)} {of} ({named}{more})"
-
-
-def _moved(moved: float, to_send: float, to_receive: float) -> str:
-    """The mass moved out of the totals; one total is shown if the two agree in the digits shown."""
-    if not (to_send and to_receive):
-        return f"{moved:.6g}, with {to_send:.6g} to send and {to_receive:.6g} to receive"
-    text = f"{moved:.6g} of {to_send:.6g}"
-    same = math.isclose(to_send, to_receive, rel_tol=1e-6)
-    return text if same else f"{text} to send and {to_receive:.6g} to receive"
-
-
-def _figure(number: float) -> str:
-    """A number to three digits, without an exponent where it is of a usual size."""
-    return f"{float(f'{number:.3g}'):.9g}"
-
-
-def _share(part: float) -> str:
-    """A share in per cent, or as a multiple where that is easier to read; rounding may leave one below zero."""
-    if part >= _MANY:
-        return f"{part:.3g} times"
-    return "below 0.01 % of" if 0.0 < part < 1e-4 else f"{100.0 * max(part, 0.0):.2f} % of"
-
-
-def _error(share: float, wanted: Floats, *, digits: int = 1) -> str:
-    """A marginal error as a share of the masses of its side, or by itself if they are all zero."""
-    if not wanted.any():
-        return f"{share:.3g} where all masses are zero"
-    return f"{share:.3g} times the masses" if share >= _MANY else f"{100.0 * share:.{digits}f} %"

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from . import _checks
 from ._files import whole_file
 from .budgets import Limits
+from .certificate import CHEAP, LONG, TIGHT, BoundRecord, Certificate
 from .geometry import _entries
 from .geometry.costs import METRICS
 from .geometry.kernels import NAMES, Delta, Radial
 from .geometry.matrices import Cost, Gram
 from .problem import Problem
-from .result import CHEAP, LONG, TIGHT, BoundRecord, Certificate, Facts, Parts, Result, Status
+from .result import Facts, Parts, Result
+from .status import Status
 
 FORMAT, VERSION = "sparsetransport result", 1
 STORED_UP_TO = 1 << 24  # bytes; a larger problem is saved only on request

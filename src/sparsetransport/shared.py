@@ -13,6 +13,7 @@ from ._progress import shown
 from ._tables import Labels
 from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, pairs_of
 from .build_result import build_result
+from .certificate import Gap
 from .certify import one_to_one
 from .certify.certifier import Certifier
 from .effort import DEFAULT, Effort
@@ -20,9 +21,11 @@ from .engine.room import Constraint
 from .engine.shared_solver import SharedOutcome, SharedSolver
 from .inner.solvers import EXACT
 from .options import Budget, Polish, StartLike, as_pairs, as_start, chosen_effort
+from .path import Path
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import KernelsLike, Problem, WeightsLike, as_problem, require_plain, warn_of_rounding
-from .result import Gap, Path, Result, Status
+from .result import Result
+from .status import Status
 from .strategy import SharedSearch, find_shared
 
 

@@ -17,6 +17,7 @@ from . import effort, hard
 from ._checks import Floats, Ints, to_numpy
 from ._progress import tell
 from .budgets import Pair, free, pairs_of
+from .certificate import CHEAP, PROVEN, TIGHT, Certificate
 from .certify import bounds, one_to_one
 from .certify.certifier import Certifier
 from .charged import slope_scaled
@@ -40,8 +41,8 @@ from .optimum import (
 )
 from .plan import Callback, Outcome, Record, Step, as_arrays, nothing
 from .problem import Problem, mean_problem
-from .result import CHEAP, PROVEN, TIGHT, Certificate, Status
 from .select.generic_greedy import Rule, maximise
+from .status import Status
 
 _ENDED = Status.STOPPED, Status.OPTIMAL, Status.OPTIMAL_PROVEN
 _SEARCH = effort.TreeSearch()

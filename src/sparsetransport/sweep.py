@@ -8,7 +8,8 @@ from ._progress import shown, tell
 from .api import solve_after
 from .options import Budget, Options, SolveOptions
 from .problem import KernelsLike, LinkCostLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
-from .result import Result, Status
+from .result import Result
+from .status import Status
 
 
 def solve_sweep(

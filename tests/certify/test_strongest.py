@@ -7,9 +7,9 @@ import pytest
 from proving import drawn, false_claims
 
 import sparsetransport as st
+from sparsetransport.certificate import LONG
 from sparsetransport.certify import certifier, strongest
 from sparsetransport.certify.strongest import Bound, Proof
-from sparsetransport.result import LONG
 
 
 def always(problem, limits):

@@ -14,7 +14,8 @@ from ..certify.certifier import Certifier
 from ..inner.solvers import EXACT
 from ..plan import Outcome, Record
 from ..problem import Problem, require_plain
-from ..result import Result, Status
+from ..result import Result
+from ..status import Status
 
 
 def require_pot() -> ModuleType:

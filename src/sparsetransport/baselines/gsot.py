@@ -15,8 +15,8 @@ from ..engine.shared_solver import SharedOutcome
 from ..inner.solvers import EXACT
 from ..plan import Record
 from ..problem import Problem
-from ..result import Status
 from ..shared import SharedResult, as_result, checked_problems
+from ..status import Status
 from ._wrap import Dense, dense
 
 

@@ -21,8 +21,10 @@ from ..engine.matching import is_one_to_one
 from ..geometry.kernels import Delta
 from ..inner.solvers import EXACT
 from ..options import Budget, Options
+from ..path import Path
 from ..problem import Problem, as_problem, costs_are_lost, senses_of, weights_of
-from ..result import Parts, Path, Result, Status
+from ..result import Parts, Result
+from ..status import Status
 from .stack import Matrices, Stack, matrices
 
 # Threads take turns at the Python code before and after the compiled call: it cannot run in parallel anyway, and

@@ -12,13 +12,13 @@ from .. import charged, hard
 from .._checks import Floats, Ints, to_numpy
 from .._progress import tell
 from ..budgets import Limits
+from ..certificate import TIGHT, BoundRecord, Certificate
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
 from ..large import known_prices
 from ..optimum import potentials, prices, unbudgeted_optimum
 from ..plan import Outcome
 from ..problem import Problem
-from ..result import TIGHT, BoundRecord, Certificate
 from . import bounds, sided
 from .diagonal import largest
 from .rounding import below

@@ -12,12 +12,12 @@ import numpy as np
 
 from .._checks import Floats, Ints
 from ..budgets import Limits
+from ..certificate import CHEAP, LONG
 from ..effort import DEFAULT, Effort
 from ..engine.room import Constraint, fits
 from ..inner.solvers import ActiveSet
 from ..optimum import unbudgeted_optimum
 from ..problem import Problem
-from ..result import CHEAP, LONG
 from . import bounds, branching, components, degrees, one_to_one, split_stars, stars
 
 _PARTS_UP_TO = 24  # points: there are two to this power of parts, all of them kept

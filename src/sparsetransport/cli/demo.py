@@ -10,7 +10,7 @@ from rich.table import Table
 
 from .. import plotting
 from ..apps import demo as ports_and_cities
-from ..result import Status
+from ..status import Status
 from .console import Debug, duration, in_background, output_file, plain_errors
 
 PICTURE = "sparsetransport-demo.png"

@@ -27,7 +27,9 @@ from ..geometry.kernels import Delta
 from ..options import METHODS, SolveOptions
 from ..plan import Callback, Step
 from ..problem import Problem, weights_of
-from ..result import Result, Status, summary_lines
+from ..result import Result
+from ..status import Status
+from ..summary import summary_lines
 from . import writing
 from .console import Debug, duration, errors, in_background, plain_errors, say
 from .inputs import Inputs, build, number_or_file, read_inputs

@@ -14,7 +14,7 @@ from ..inner.active_set import copy_factor, enlarge, gain
 from ..inner.solvers import EXACT, UnboundedError
 from ..plan import Callback, Outcome, Record, as_arrays, new_trace
 from ..problem import Problem
-from ..result import Status
+from ..status import Status
 from . import elimination, grow, swaps
 from .pricer import ColumnPricer
 from .room import CHANGES, Constraint, excess, fits, forget_refusals

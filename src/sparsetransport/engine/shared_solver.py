@@ -19,7 +19,7 @@ from ..effort import Tuning
 from ..inner.solvers import EXACT, UnboundedError
 from ..plan import Callback, Outcome, Record, new_trace
 from ..problem import Problem
-from ..result import Status
+from ..status import Status
 from . import elimination
 from . import shared_plans as plans
 from . import shared_scan as scan

@@ -24,7 +24,7 @@ from ..engine.state import CLOSE
 from ..geometry._entries import cost_entry
 from ..plan import Callback, Outcome
 from ..problem import Problem
-from ..result import Status
+from ..status import Status
 from .sided import crossed, is_sided, joined_part, joined_trees
 from .trees import (
     Forest,

@@ -17,7 +17,7 @@ from ..effort import DEFAULT
 from ..inner.solvers import EXACT, ActiveSet, InnerSolver, Solution
 from ..plan import Callback, Outcome, Record, as_arrays
 from ..problem import Quadratic
-from ..result import Status
+from ..status import Status
 
 BLOCK = 256  # rows of the gradient that exist at one time
 _Plan = TypeVar("_Plan")
