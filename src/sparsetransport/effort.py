@@ -181,6 +181,21 @@ class DevicePrices:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """Within a budget that the plan from dual prices does not keep: tree search on lists of pairs."""
+
+    lists: int = 6  # pairs of every row and column at the potentials of the plan, and so many at those after a cut
+    rounds: int = 10  # of new lists, at the most,
+    gain: float = 1e-4  # of the objective: what a round must bring, if there is to be another one
+    grown: float = 0.5  # of the most that a pair gains: what others must gain to be linked with it,
+    cut: float = 0.1  # of the links that may be cut at once
+    search: TreeSearch = TreeSearch(near=4)  # with each of the lists
+    perturb: Perturb = Perturb(targets=4, each=1e5)  # of the plan
+    draws: float = 4.0  # links that are forced in, for each link of the plan, in a round
+    seed: int = 0  # of the random draws
+
+
+@dataclass(frozen=True)
 class Prices:
     """For large problems with `Delta` kernels and no ``reg``: dual prices, and a plan that follows from them.
 
