@@ -182,17 +182,15 @@ class DevicePrices:
 
 @dataclass(frozen=True)
 class Listed:
-    """Within a budget that the plan from dual prices does not keep: tree search on lists of pairs."""
+    """For large problems with a budget that forbids the plan from dual prices: tree search on short lists of pairs."""
 
     lists: int = 6  # pairs of every row and column at the potentials of the plan, and so many at those after a cut
-    rounds: int = 10  # of new lists, at the most,
+    rounds: int = 40  # of new lists, at the most,
     gain: float = 1e-4  # of the objective: what a round must bring, if there is to be another one
-    grown: float = 0.5  # of the most that a pair gains: what others must gain to be linked with it,
-    cut: float = 0.1  # of the links that may be cut at once
+    grown: float = 0.5  # of the most that a pair gains: what others must gain to be linked with it
     search: TreeSearch = TreeSearch(near=4)  # with each of the lists
-    perturb: Perturb = Perturb(targets=4, each=1e5)  # of the plan
-    draws: float = 4.0  # links that are forced in, for each link of the plan, in a round
-    seed: int = 0  # of the random draws
+    matching: int = 16  # pairs of every row and column that a matching to begin with may have,
+    width: float = 2.0  # unless one side has so many times more points
 
 
 @dataclass(frozen=True)
@@ -221,6 +219,7 @@ class Prices:
     rounds: int = 6  # of these at the most,
     more_rounds: int = 100  # or so many where ``gap_tol`` asks for them,
     close: float = 1e-4  # or until the certified relative gap is below this
+    budgets: Listed | None = Listed()  # for budgets of fewer links; None: those are solved without prices
     on_device: DevicePrices = DevicePrices()  # what a GPU does in place of the above
 
 

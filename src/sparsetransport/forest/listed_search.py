@@ -9,27 +9,15 @@ from typing import NamedTuple
 import numpy as np
 
 from .._checks import Floats, Ints
+from .._numba.borrowed import by_address
 from .._numba.codes import LOCAL, PAUSED
 from .._numba.compiling import compiled, part
-from ..engine.room import has_capacity, is_free, put_back, set_aside
+from ..engine.room import has_capacity, put_back, set_aside
 from ..geometry._entries import cost_entry
-from .._numba.borrowed import by_address
 from .lists import Lists
-from .local_search import _exchange, _force, _link_between, _partners, _settle_both
-from .trees import Forest, insert, joined_worth, other_end, remove, settle, way_round
-from .undo_log import (
-    IN_USE,
-    NEAR,
-    REACH,
-    UndoLog,
-    around,
-    begin,
-    is_tabu,
-    keep,
-    keep_whole,
-    restore,
-    value_of,
-)
+from .local_search import _exchange, _link_between, _partners
+from .trees import Forest, insert, joined_worth, remove, settle, way_round
+from .undo_log import NEAR, REACH, UndoLog, around
 
 
 @by_address
@@ -73,21 +61,6 @@ def improve(
     limit: float,
 ) -> int:
     """Look at the points in the queue, and change what lowers the objective by ``least``, until it is empty."""
-    return _improve(forest, log, whole, queue, lists, tol, least, effort, limit)
-
-
-@part
-def _improve(
-    forest: Forest,
-    log: UndoLog,
-    whole: UndoLog,
-    queue: Queue,
-    lists: Lists,
-    tol: float,
-    least: float,
-    effort: Floats,
-    limit: float,
-) -> int:
     counts = queue.counts
     while counts[1] > 0:
         if effort[0] > limit:
@@ -96,7 +69,7 @@ def _improve(
         counts[0], counts[1] = (counts[0] + 1) % queue.points.size, counts[1] - 1
         queue.waits[point] = 0
         effort[0] += 1.0
-        while effort[0] <= limit and _improve_at(forest, log, whole, queue, lists, point, tol, least, effort):
+        while _improve_at(forest, log, whole, queue, lists, point, tol, least, effort):
             pass
     return LOCAL
 
@@ -183,7 +156,7 @@ def _link_up(
         is_joined = forest.tree[other] == tree_here
         pull = forest.potential[point] + forest.potential[other] - lists.cost[e]
         row, col = min(point, other), max(point, other)
-        if pull <= tol or not (is_joined or has_room) or is_tabu(log, row, col):
+        if pull <= tol or not (is_joined or has_room):
             continue
         if not is_joined:
             gain = joined_worth(pull, forest.whole[row], forest.whole[col])
@@ -201,8 +174,6 @@ def _link_up(
     if partner < 0:
         return False
     row, col = min(point, partner), max(point, partner)
-    keep_whole(forest, whole, row)
-    keep_whole(forest, whole, col)
     moved = 0.0
     if forest.tree[row] == forest.tree[col]:
         moved, blocking = way_round(forest, row, col, 0.0)
@@ -253,7 +224,7 @@ def _best_replacement(
                 continue
             gain = joined_worth(pull, cut[2 + part_of, link], spread)
             row, col = (point, other) if from_row else (other, point)
-            if gain <= best or (row == i and col == j) or is_tabu(log, row, col):
+            if gain <= best or (row == i and col == j):
                 continue
             if has_capacity(forest.room, row, col - m):
                 best, best_row, best_col = gain, row, col
@@ -284,78 +255,7 @@ def _best_crossing(forest: Forest, log: UndoLog, lists: Lists, link: int, least:
                         gain = joined_worth(pull, cut[2 + side, link], cut[3 - side, other])
                         gain += joined_worth(second, cut[3 - side, link], cut[2 + side, other])
                         gain -= forest.worth[link] + forest.worth[other]
-                        near, far = min(point, target), max(point, target)
-                        if gain > best and not is_tabu(log, row, col) and not is_tabu(log, near, far):
+                        if gain > best:
                             best, partner = gain, other
                 other = forest.after[1 - side, other]
     return partner
-
-
-@compiled
-def perturb(
-    forest: Forest,
-    log: UndoLog,
-    whole: UndoLog,
-    queue: Queue,
-    lists: Lists,
-    tol: float,
-    least: float,
-    draws: Ints,
-    targets: int,
-    each: float,
-    effort: Floats,
-    limit: float,
-) -> int:
-    """Force a link in, see what becomes of it, and go back if the plan is no better, once a draw: see `local_search`.
-
-    How many draws came to their end.
-    """
-    for k in range(draws.size):
-        if effort[0] > limit or forest.counts[0] == forest.spare.size:
-            return k
-        size = forest.mass.size
-        draw, link = divmod(draws[k], size - forest.counts[0])
-        link = size - 1 - link  # where links are: what is freed last is used first
-        while forest.mass[link] <= 0.0:
-            link = (link + 1) % size
-        draw, side = divmod(draw, 2)
-        draw, own = divmod(draw, 4)
-        point, partner = forest.ends[side, link], forest.ends[1 - side, link]
-        if own == 0:
-            point = lists.other[draw % lists.other.size]
-        best, target = -np.inf, -1
-        for e in range(lists.first[point], lists.first[point + 1]):
-            other = lists.other[e]
-            pull = forest.potential[point] + forest.potential[other] - lists.cost[e]
-            if (other + draw) % targets == 0 and (other != partner or own == 0) and pull > best:
-                best, target = pull, other
-        effort[0] += lists.first[point + 1] - lists.first[point]
-        if target < 0:
-            continue
-        begin(whole)
-        keep(forest, whole, partner)
-        keep(forest, whole, point)
-        keep(forest, whole, target)
-        is_crosswise = own > 0 and forest.tree[target] != forest.tree[point] and forest.first[target] >= 0
-        second, end = forest.first[target], forest.ends[side, link]
-        remove(forest, link)
-        effort[0] += _settle_both(forest, end, partner)
-        if is_crosswise:
-            left_over = other_end(forest, second, target)
-            remove(forest, second)
-            effort[0] += _settle_both(forest, left_over, target)
-            _force(forest, left_over, partner)
-            _wake(forest, log, queue, left_over)
-        _force(forest, point, target)
-        _wake(forest, log, queue, end)
-        _wake(forest, log, queue, partner)
-        _wake(forest, log, queue, point)
-        _wake(forest, log, queue, target)
-        whole.counts[IN_USE] = 1
-        log.tabu[0], log.tabu[1] = min(end, partner), max(end, partner)
-        _improve(forest, log, whole, queue, lists, tol, least, effort, effort[0] + each)
-        log.tabu[0], log.tabu[1] = -1, -1
-        whole.counts[IN_USE] = 0
-        if value_of(forest, whole) >= whole.value[0] - least:
-            restore(forest, whole)
-    return draws.size

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from .._checks import Floats, Ints
 from .._numba.borrowed import by_address
 from .._numba.compiling import compiled
-from ..engine.room import Room, count, has_capacity, is_over
+from ..engine.room import Room, count, has_capacity
 from ..geometry.pricing import Pricing
 from ..prices.graph import lists_by_row
-from .trees import Forest, insert, remove, settle
+from .trees import Forest, insert, settle
 
 Flags = NDArray[np.bool_]
 
@@ -89,21 +89,6 @@ def grow(forest: Forest, rows: Ints, cols: Ints) -> int:
             settle(forest, row)
             linked += 1
     return linked
-
-
-@compiled
-def prune(forest: Forest, links: Ints) -> int:
-    """Cut links in this order that use a capacity that is exceeded, if their tree has not changed: how many."""
-    before, gone = forest.counts[1], 0
-    for e in range(links.size):
-        link = links[e]
-        row, col = forest.ends[0, link], forest.ends[1, link]
-        if forest.mass[link] > 0.0 and forest.tree[row] <= before and is_over(forest.room, row, col - forest.rows):
-            remove(forest, link)
-            settle(forest, row)
-            settle(forest, col)
-            gone += 1
-    return gone
 
 
 @compiled
