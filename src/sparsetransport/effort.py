@@ -187,10 +187,12 @@ class Listed:
     lists: int = 6  # pairs of every row and column at the potentials of the plan, and so many at those after a cut
     rounds: int = 40  # of new lists, at the most,
     gain: float = 1e-4  # of the objective: what a round must bring, if there is to be another one
-    grown: float = 0.5  # of the most that a pair gains: what others must gain to be linked with it
+    grown: float = 0.5  # of the most that a pair gains: what others must gain to be linked with it,
+    anew: float = 0.01  # links a point: after so many new ones there are new lists, and more of them, before the search
     search: TreeSearch = TreeSearch(near=4)  # with each of the lists
     matching: int = 16  # pairs of every row and column that a matching to begin with may have,
-    width: float = 2.0  # unless one side has so many times more points
+    width: float = 2.0  # unless one side has so many times more points,
+    few: float = 1.5  # or the budget allows more links for each point of the larger side, and masses differ
 
 
 @dataclass(frozen=True)

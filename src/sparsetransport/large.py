@@ -18,11 +18,11 @@ from ._checks import Floats, Ints
 from .budgets import Pair
 from .effort import Effort
 from .engine.room import Constraint, fits
-from .forest.assigned import applies, best_matching
+from .forest.assigned import applies, are_equal, best_matching
 from .forest.crossover import Planted, on_forest
 from .forest.listed_solver import ListedSolver
 from .geometry.pricing import Pricing
-from .plan import Callback, Outcome, Record, Step, nothing
+from .plan import Callback, Outcome, Record, Step
 from .prices.levels import Prices, prices
 from .problem import Problem
 from .result import Status
@@ -111,11 +111,10 @@ def within_budget(
     solver = ListedSolver(problem, constraint, within, callback=None if is_stopped else callback, deadline=deadline)
     solver.stopped = is_stopped
     start = (plan.rows, plan.cols, plan.mass)
-    if constraint.limits.total < min(problem.shape):
-        start = nothing()
-    elif not is_stopped and applies(problem, within.width):
+    is_few = constraint.limits.most <= within.few * max(problem.shape)
+    if (is_few or are_equal(problem)) and not is_stopped and applies(problem, within.width):
         if _MATCHING not in problem.memo:
-            problem.memo[_MATCHING] = best_matching(problem, how, within.matching)
+            problem.memo[_MATCHING] = best_matching(problem, how, within.matching, found)
         start = problem.memo[_MATCHING]
     solver.begin(*start)
     solver.refine(found.bound, 0.0 if gap_tol is None else gap_tol)

@@ -15,7 +15,7 @@ from ..geometry import _entries
 from ..geometry.kernels import Delta
 from ..geometry.pricing import Pricing
 from ..prices.graph import graph_of, lists_by_row
-from ..prices.levels import Tell, prices
+from ..prices.levels import Prices, prices
 from ..problem import Problem
 
 
@@ -26,14 +26,19 @@ def applies(problem: Problem, width: float) -> bool:
     return max(m, n) <= width * min(m, n) and (not cost.is_lazy or cost.compiled.kind == _entries.SQEUCLIDEAN)
 
 
-def best_matching(
-    problem: Problem, how: effort.Prices, count: int, tell: Tell | None = None
-) -> tuple[Ints, Ints, Floats]:
-    """The links of a matching, and their masses."""
+def are_equal(problem: Problem) -> bool:
+    """True if all masses of a side are equal."""
+    return not (np.ptp(problem.a) or np.ptp(problem.b))
+
+
+def best_matching(problem: Problem, how: effort.Prices, count: int, known: Prices) -> tuple[Ints, Ints, Floats]:
+    """The links of a matching, and their masses; ``known`` are the prices of the problem itself."""
     weight_a, weight_b = problem.unbalanced
-    lifted = _lifted(problem, 4.0 * weight_a * weight_b / (weight_a + weight_b))
-    pricing = Pricing(lifted.cost)
-    found = prices(lifted, how, pricing, tell=tell)
+    pricing, found = Pricing(problem.cost), known
+    if not are_equal(problem):
+        lifted = _lifted(problem, 4.0 * weight_a * weight_b / (weight_a + weight_b))
+        pricing = Pricing(lifted.cost)
+        found = prices(lifted, how, pricing)
     by_col = lists_by_row(pricing.columns(found.alpha, count)[1])[::-1]
     graph = graph_of(problem.shape, lists_by_row(pricing.rows(found.beta, count)[1]), by_col, (found.rows, found.cols))
     mass = 2.0 * weight_a * problem.a[graph.row] + 2.0 * weight_b * problem.b[graph.col]

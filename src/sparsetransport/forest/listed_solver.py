@@ -54,7 +54,7 @@ class ListedSolver(TreeSolver):
             if self.stopped or value > before * (1.0 - self.how.gain) or value - bound <= close * abs(value):
                 return
             self._price()
-            while self._grow():
+            while self._grow() > self.how.anew * sum(self.problem.shape):
                 self._price()
             self._search()
 
@@ -65,8 +65,8 @@ class ListedSolver(TreeSolver):
         self.lists = lists_of(self.pricing, np.concatenate([keys, self.keys, rows * self.problem.shape[1] + cols]))
         self.keys = keys
 
-    def _grow(self) -> bool:
-        """Link the pairs that gain most, where there is room, until none gains; true if new lists may lead on."""
+    def _grow(self) -> int:
+        """Link the pairs that gain most, where there is room, until none gains: how many."""
         forest, lists, room = self.forest, self.lists, self.forest.room.left
         before, least = room[0], self._parts[-1]
         while room[0] > 0:
@@ -79,7 +79,7 @@ class ListedSolver(TreeSolver):
             order = some[np.argsort(-gain[some], kind="stable")]
             if not grow(forest, lists.rows[order], lists.cols[order]):
                 break
-        return bool(before > room[0] > 0)
+        return int(before - room[0])
 
     def _search(self) -> None:
         """Look at all points, and those around what has changed."""
