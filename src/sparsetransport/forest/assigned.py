@@ -4,7 +4,7 @@ Alone, a link gains :math:`(2\lambda_a a_i + 2\lambda_b b_j - C_{ij})_+^2 / 4(\l
 :math:`h = \lambda_a\lambda_b/(\lambda_a + \lambda_b)` it falls short of what its points could gain by about the mass
 times :math:`C_{ij} + 4h(\sqrt{a_i} - \sqrt{b_j})^2`. That is a squared distance again if the points are, of points with
 one more coordinate. So the prices of a problem with these points, and equal masses, lead to short lists of pairs, and
-the best matching on them is found exactly.
+a matching that is the best of them, or nearly, is found there.
 """
 
 import numpy as np
@@ -14,9 +14,10 @@ from .._checks import Floats, Ints
 from ..geometry import _entries
 from ..geometry.kernels import Delta
 from ..geometry.pricing import Pricing
-from ..prices.graph import graph_of, lists_by_row
-from ..prices.levels import Prices, prices
+from ..prices.graph import Graph, graph_of, lists_by_row
+from ..prices.levels import Level, Prices, ascend, prices, typical
 from ..problem import Problem
+from .assignment import matched
 
 
 def applies(problem: Problem, width: float) -> bool:
@@ -44,11 +45,29 @@ def best_matching(problem: Problem, how: effort.Prices, count: int, known: Price
     mass = 2.0 * weight_a * problem.a[graph.row] + 2.0 * weight_b * problem.b[graph.col]
     mass -= Pricing(problem.cost).entries(graph.row, graph.col)
     mass /= 2.0 * (weight_a + weight_b)
-    gain = mass * mass * (weight_a + weight_b)
-    some = mass > 0.0
-    rows, cols, mass, gain = graph.row[some], graph.col[some], mass[some], gain[some]
-    chosen = _matched(problem.shape, rows, cols, gain)
-    return rows[chosen], cols[chosen], mass[chosen]
+    alone = weight_a * problem.a**2, weight_b * problem.b**2
+    cost = alone[0][graph.row] + alone[1][graph.col] - (weight_a + weight_b) * np.maximum(mass, 0.0) ** 2
+    share = (weight_a * problem.a.mean() + weight_b * problem.b) / (weight_a + weight_b)
+    beta = found.beta * share
+    if not are_equal(problem):
+        beta = _raised(problem, how, graph, cost, beta, alone)
+    chosen = matched(
+        problem.shape, graph.row, graph.col, cost - alone[0][graph.row] - alone[1][graph.col], beta - alone[1]
+    )
+    chosen = chosen[mass[chosen] > 0.0]
+    return graph.row[chosen], graph.col[chosen], mass[chosen]
+
+
+def _raised(
+    problem: Problem, how: effort.Prices, graph: Graph, cost: Floats, beta: Floats, alone: tuple[Floats, Floats]
+) -> Floats:
+    """Prices of the columns for costs of whole links, one of which every point wants."""
+    give = 0.5 / float(alone[0].mean() + alone[1].mean())
+    level = Level(Pricing(problem.cost), (np.ones(problem.shape[0]), np.ones(problem.shape[1])), (give, give))
+    alpha, size = np.zeros(problem.shape[0]), typical(level, graph, cost)
+    for share in how.stages:
+        alpha, beta = ascend(level, graph, cost, alpha, beta, share * size, how.iterations, how.error)
+    return beta
 
 
 def _lifted(problem: Problem, weight: float) -> Problem:
@@ -65,20 +84,3 @@ def _lifted(problem: Problem, weight: float) -> Problem:
         for points, each in zip(Pricing(problem.cost).points, more, strict=True)
     )
     return Problem.from_points(x, y, a, b, kernels=Delta(), lazy=True)
-
-
-def _matched(shape: tuple[int, int], rows: Ints, cols: Ints, gain: Floats) -> Ints:
-    """Which pairs are in the matching that gains most; a point may stay alone."""
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-
-    m, n = shape
-    top = float(gain.max(initial=0.0)) * 1.01 + 1e-300
-    weight = np.concatenate([top - gain, np.full(m, top)])
-    near, far = np.append(rows, np.arange(m)), np.append(cols, n + np.arange(m))
-    order = np.lexsort((far, near))
-    graph = csr_array((weight[order], (near[order], far[order])), shape=(m, n + m))
-    row, col = min_weight_full_bipartite_matching(graph)
-    kept = col < n
-    pairs, wanted = rows * n + cols, row[kept] * n + col[kept]
-    return np.flatnonzero(np.isin(pairs, wanted))
