@@ -9,6 +9,7 @@ the prices holds for every budget.
 """
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def near_optimum(
 
     After the deadline, of `time.monotonic`, the ascent ends with its stage, and the plan that it leads to must do.
     """
-    known: Outcome | None = problem.memo.get(_NEAR)
+    near = f"{_NEAR}, {how.rounds} rounds"
+    known: Outcome | None = problem.memo.get(near)
     if known is not None and (gap_tol is None or known.status is Status.OPTIMAL):
         return known
     stopped: list[bool] = []
@@ -83,7 +85,7 @@ def near_optimum(
     status = Status.STOPPED if any(stopped) else Status.OPTIMAL if is_best else Status.PRICED
     plan = _outcome(problem, planted, status)
     if status is not Status.STOPPED:
-        problem.memo[_NEAR] = plan
+        problem.memo[near] = plan
     return plan
 
 
@@ -101,7 +103,10 @@ def within_budget(
     within = how.budgets
     if within is None and constraint.limits.most < sum(problem.shape):
         return None
-    plan = near_optimum(problem, how, callback=callback, gap_tol=gap_tol, deadline=deadline, device=device)
+    is_start, close = within is not None and constraint.limits.most < sum(problem.shape), gap_tol
+    if within is not None and is_start:
+        how, close = replace(how, rounds=within.pivots), None
+    plan = near_optimum(problem, how, callback=callback, gap_tol=close, deadline=deadline, device=device)
     if fits(constraint.room(), plan.rows, plan.cols):
         return plan
     found = known_prices(problem)
