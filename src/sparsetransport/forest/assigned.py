@@ -20,11 +20,11 @@ from ..problem import Problem
 from .assignment import matched
 
 
-def applies(problem: Problem, width: float) -> bool:
-    """True if costs can have one more term, and no side has so many times more points than the other."""
+def applies(problem: Problem) -> bool:
+    """True if costs can have one more term, and both sides have as many points."""
     m, n = problem.shape
     cost = problem.cost
-    return max(m, n) <= width * min(m, n) and (not cost.is_lazy or cost.compiled.kind == _entries.SQEUCLIDEAN)
+    return m == n and (not cost.is_lazy or cost.compiled.kind == _entries.SQEUCLIDEAN)
 
 
 def are_equal(problem: Problem) -> bool:
@@ -51,9 +51,9 @@ def best_matching(problem: Problem, how: effort.Prices, count: int, known: Price
     beta = found.beta * share
     if not are_equal(problem):
         beta = _raised(problem, how, graph, cost, beta, alone)
-    chosen = matched(
-        problem.shape, graph.row, graph.col, cost - alone[0][graph.row] - alone[1][graph.col], beta - alone[1]
-    )
+    cost -= alone[0][graph.row] + alone[1][graph.col]
+    cost -= 4.0 * (alone[0].max() + alone[1].max()) * problem.shape[0]  # all are matched, whatever the prices
+    chosen = matched(problem.shape, graph.row, graph.col, cost, beta - alone[1])
     chosen = chosen[mass[chosen] > 0.0]
     return graph.row[chosen], graph.col[chosen], mass[chosen]
 
