@@ -192,7 +192,8 @@ class Listed:
     anew: float = 0.01  # links a point: after so many new ones there are new lists, and more of them, before the search
     search: TreeSearch = TreeSearch(near=4)  # with each of the lists
     matching: int = 16  # pairs of every row and column that a matching to begin with may have,
-    few: float = 1.5  # unless the budget allows more links for each point of the larger side, and masses differ
+    width: float = 2.0  # unless one side has so many times more points,
+    few: float = 1.5  # or the budget allows more links for each point of the larger side, and masses differ
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def within_budget(
     solver.stopped = is_stopped
     start = (plan.rows, plan.cols, plan.mass)
     is_few = constraint.limits.most <= within.few * max(problem.shape)
-    if (is_few or are_equal(problem)) and not is_stopped and applies(problem):
+    if (is_few or are_equal(problem)) and not is_stopped and applies(problem, within.width):
         if _MATCHING not in problem.memo:
             problem.memo[_MATCHING] = best_matching(problem, how, within.matching, found)
         start = problem.memo[_MATCHING]

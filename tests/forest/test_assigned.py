@@ -32,10 +32,11 @@ def gains(problem):
     return np.maximum(pull, 0.0) ** 2 / (4.0 * (weight_a + weight_b))
 
 
+@pytest.mark.parametrize(("m", "n"), [(40, 40), (40, 30), (25, 40)])
 @pytest.mark.parametrize("unbalanced", [(3.0, 2.0), (0.1, 0.1)])
-def test_on_all_pairs_it_gains_most(unbalanced):
-    problem = some_problem(40, 40, equal=False, lazy=True, unbalanced=unbalanced)
-    rows, cols, mass = matching(problem, 40)
+def test_on_all_pairs_it_gains_most(m, n, unbalanced):
+    problem = some_problem(m, n, equal=False, lazy=True, unbalanced=unbalanced)
+    rows, cols, mass = matching(problem, max(m, n))
     gain = gains(problem)
     best = gain[linear_sum_assignment(gain, maximize=True)].sum()
     assert best * (1 + 1e-9) >= gain[rows, cols].sum() >= best * (1 - 1e-9)
@@ -56,9 +57,9 @@ def test_short_lists_are_nearly_enough(equal, lazy):
 
 
 def test_where_it_applies():
-    lazy = some_problem(30, 30, equal=False, lazy=True)
-    assert applies(lazy)
-    assert not applies(some_problem(20, 30, equal=False, lazy=True))
-    assert applies(replace(lazy, cost=some_problem(30, 30, equal=False, lazy=False).cost))
+    lazy = some_problem(20, 30, equal=False, lazy=True)
+    assert applies(lazy, 2.0)
+    assert not applies(lazy, 1.4)
+    assert applies(replace(lazy, cost=some_problem(20, 30, equal=False, lazy=False).cost), 2.0)
     other = st.Problem.from_points(*np.random.default_rng(0).random((2, 9, 2)), metric="euclidean", lazy=True)
-    assert not applies(other)
+    assert not applies(other, 2.0)

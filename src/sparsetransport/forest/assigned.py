@@ -20,11 +20,11 @@ from ..problem import Problem
 from .assignment import matched
 
 
-def applies(problem: Problem) -> bool:
-    """True if costs can have one more term, and both sides have as many points."""
+def applies(problem: Problem, width: float) -> bool:
+    """True if costs can have one more term, and no side has so many times more points than the other."""
     m, n = problem.shape
     cost = problem.cost
-    return m == n and (not cost.is_lazy or cost.compiled.kind == _entries.SQEUCLIDEAN)
+    return max(m, n) <= width * min(m, n) and (not cost.is_lazy or cost.compiled.kind == _entries.SQEUCLIDEAN)
 
 
 def are_equal(problem: Problem) -> bool:
@@ -47,13 +47,16 @@ def best_matching(problem: Problem, how: effort.Prices, count: int, known: Price
     mass /= 2.0 * (weight_a + weight_b)
     alone = weight_a * problem.a**2, weight_b * problem.b**2
     cost = alone[0][graph.row] + alone[1][graph.col] - (weight_a + weight_b) * np.maximum(mass, 0.0) ** 2
-    share = (weight_a * problem.a.mean() + weight_b * problem.b) / (weight_a + weight_b)
-    beta = found.beta * share
-    if not are_equal(problem):
-        beta = _raised(problem, how, graph, cost, beta, alone)
+    price = np.zeros(problem.shape[1])  # of columns some of which stay alone
+    if problem.shape[0] == problem.shape[1]:
+        share = (weight_a * problem.a.mean() + weight_b * problem.b) / (weight_a + weight_b)
+        price = found.beta * share
+        if not are_equal(problem):
+            price = _raised(problem, how, graph, cost, price, alone)
+        cost -= 4.0 * (alone[0].max() + alone[1].max()) * problem.shape[0]  # all are matched, whatever the prices
+        price -= alone[1]
     cost -= alone[0][graph.row] + alone[1][graph.col]
-    cost -= 4.0 * (alone[0].max() + alone[1].max()) * problem.shape[0]  # all are matched, whatever the prices
-    chosen = matched(problem.shape, graph.row, graph.col, cost, beta - alone[1])
+    chosen = matched(problem.shape, graph.row, graph.col, cost, price)
     chosen = chosen[mass[chosen] > 0.0]
     return graph.row[chosen], graph.col[chosen], mass[chosen]
 
