@@ -30,8 +30,10 @@ lint: setup ## Style, types, import rule, spelling
 	$(BIN)/codespell
 
 # One thread a worker for matrix products: more of them than there are cores wait for each other.
-test: lint ## lint, then the tests and doctests with coverage
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --quiet -n $(WORKERS) --cov $(ARGS)
+test: export OMP_NUM_THREADS := 1
+test: export OPENBLAS_NUM_THREADS := 1
+test: lint ## lint, then the tests and doctests (ARGS=--cov measures coverage)
+	$(BIN)/pytest --quiet -n $(WORKERS) $(ARGS)
 
 bench: setup ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks.run $(ARGS)

@@ -41,7 +41,7 @@ def run() -> Table:
 def _problem(reg: float) -> tuple[st.Problem, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(SIZE, 5)), rng.normal(size=(SIZE, 5)) + 0.5
-    problem = st.Problem.from_points(x, y, normalize_cost=True, unbalanced=10.0, reg=reg)
+    problem = st.Problem.from_points(x, y, normalize_cost=True, kernels="median", unbalanced=10.0, reg=reg)
     pairs = rng.choice(SIZE * SIZE, SUPPORT, replace=False)
     return problem, pairs // SIZE, pairs % SIZE
 

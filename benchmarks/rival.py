@@ -32,7 +32,9 @@ def cases() -> dict[str, Callable[[], float]]:
     stack = rng.random((500, 25, 25))
     scenarios = [st.Problem.from_matrices(C[:60, :50], None, d) for d in rng.random((6, 50)) / 25]
     found: dict[str, Callable[[], float]] = {
-        "README: 100×80 points, 50 links, reg": lambda: st.solve_sample(X, Y, budget=50, reg=1.0, gap_tol=1e-3).value,
+        "README: 100×80 points, 50 links, reg": lambda: (
+            st.solve_sample(X, Y, kernels="median", budget=50, reg=1.0, gap_tol=1e-3).value
+        ),
         "30×25, 20 links": lambda: st.solve(small, budget=20).value,
         "30×25, 20 links, quick": lambda: st.solve(small, budget=20, polish="quick").value,
         "500 problems of 25×25": lambda: sum(one.value for one in st.solve_batch(stack, budget=25, reg=0.1)),
@@ -40,7 +42,7 @@ def cases() -> dict[str, Callable[[], float]]:
         "1,000×1,000 points, Delta, no budget": lambda: _large(st),
     }
     for links in (10, 20, 50):
-        found[f"100×80 points, {links} links"] = lambda k=links: st.solve_sample(X, Y, budget=k).value
+        found[f"100×80 points, {links} links"] = lambda k=links: st.solve_sample(X, Y, kernels="median", budget=k).value
         found[f"100×80 points, RBF(0.1), {links} links"] = lambda k=links: (
             st.solve_sample(X, Y, budget=k, kernels=st.RBF(0.1)).value
         )

@@ -32,9 +32,12 @@ NAMES = [
     "spread",
     "inner",
     "large",
+    "kernels",
     "batch",
     "shared",
     "labels",
+    "bandwidth",
+    "adaptation",
     "senses",
     "startup",
 ]

@@ -12,7 +12,7 @@ author = copyright = "The sparsetransport authors"
 version = release = sparsetransport.__version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
@@ -20,6 +20,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
+exclude_patterns = ["gallery/*.ipynb"]  # copies of the examples, to download
 default_role = "py:obj"
 suppress_warnings = [
     "myst.header",  # the tables of the benchmarks begin at the third level
@@ -28,6 +29,7 @@ suppress_warnings = [
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
+nb_execution_mode = "off"  # notebooks hold what they show, and tests run them
 autosummary_generate = True
 autodoc_typehints = "none"  # docstrings have them in words
 autodoc_default_options = {  # what scikit-learn adds to every estimator
@@ -55,4 +57,5 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
+html_favicon = "images/favicon.svg"
 html_title = f"sparsetransport {release}"

@@ -3,11 +3,15 @@ Supply at most, demand exactly
 ==============================
 
 Twelve depots have more capacity than sixty shops need. Every shop gets its demand, no depot sends more than it has, and
-the number of links is limited: the cheapest plan of the linear programme, and one with a link less for every ten shops.
-The rings are capacity that stays idle.
+the number of links is limited: the cheapest plan of the linear programme, and one with as many links as shops. In the
+third plan links cost something instead, whatever they carry. The rings are capacity that stays idle.
+
+Writes senses.png.
 """
 
 # %%
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -20,14 +24,16 @@ C = st.cost_matrix(depots, shops, "euclidean")
 
 # %%
 # Both sides are hard, ``unbalanced=inf``; ``sense`` says that the first one is an upper limit.
-fig, axes = plt.subplots(1, 2, figsize=(10, 5), sharex=True, sharey=True)
-for ax, budget in zip(axes, (71, 60), strict=True):
-    res = st.solve(C, capacity, demand, budget=budget, unbalanced=np.inf, sense=("<=", "="))
+problem = st.Problem.from_matrices(C, capacity, demand, unbalanced=np.inf, sense=("<=", "="))
+rent = 4.0 * np.repeat(rng.uniform(0.2, 1.8, (12, 1)), 60, axis=1)  # of a link, by its depot
+plans = [st.solve(problem, budget=71), st.solve(problem, budget=60), st.solve(replace(problem, link_cost=rent))]
+fig, axes = plt.subplots(1, 3, figsize=(14, 5), sharex=True, sharey=True)
+for ax, res in zip(axes, plans, strict=True):
     for i, j, mass in zip(res.rows, res.cols, res.mass, strict=True):
         ax.plot(*np.transpose([depots[i], shops[j]]), color="0.6", linewidth=0.05 * mass)
     ax.scatter(*shops.T, s=demand, color="tab:blue", label="demand")
     ax.scatter(*depots.T, s=capacity, color="tab:orange", label="sent")
     ax.scatter(*depots.T, s=capacity + res.idle[0], facecolors="none", edgecolors="tab:red", label="idle")
-    ax.set(title=f"{len(res.mass)} links, cost {res.value:.0f}, {res.idle[0].sum():.0f} idle", aspect="equal")
+    ax.set(title=f"{len(res.mass)} links, cost {res.value_linear:.0f}, {res.idle[0].sum():.0f} idle", aspect="equal")
 axes[0].legend(loc="upper right")
-plt.show()
+fig.savefig("senses.png", dpi=120)

@@ -5,6 +5,7 @@ import doctest
 import importlib
 import importlib.util
 import io
+import json
 import re
 import runpy
 from pathlib import Path
@@ -18,7 +19,8 @@ MODULES = ["", "plotting", "nn", "apps.network_design", "baselines", "estimators
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 OURS = re.compile(r"https://(github|raw.githubusercontent)\.com/sparsetransport/sparsetransport/((blob|tree)/)?main/")
-OPTIONAL = ("jax", "matplotlib", "pandas", "sklearn", "torch")
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
+OPTIONAL = ("jax", "matplotlib", "ot", "pandas", "sklearn", "torch")
 
 
 def blocks(page: Path) -> list[tuple[int, str, str | None]]:
@@ -59,6 +61,30 @@ def test_code_of_the_page_runs(page, tmp_path, monkeypatch):
         if output is not None:
             flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
             assert doctest.OutputChecker().check_output(output, printed.getvalue(), flags), printed.getvalue()
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.name)
+def test_notebook_runs_and_holds_what_it_prints(notebook, tmp_path, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]
+    code = ["".join(cell["source"]) for cell in cells]
+    if missing := absent("\n".join(code)):
+        pytest.skip(f"needs {' and '.join(missing)}")
+    namespace = {"__name__": notebook.stem}
+    for cell, text in zip(cells, code, strict=True):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(text, namespace)
+        assert cell["outputs"] or "print(" not in text, "the notebook is not executed"
+        held = "".join("".join(out["text"]) for out in cell["outputs"] if out["output_type"] == "stream")
+        assert printed.getvalue() == held
+    pyplot.close("all")
+
+
+def test_there_are_notebooks():
+    assert len(NOTEBOOKS) >= 2
 
 
 @pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.name)

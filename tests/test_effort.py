@@ -166,7 +166,8 @@ ALLOWED = {
     "engine/batch_solver.py": {"GROW": CODES, "SWAP": CODES, "ELIMINATE": CODES},
     "engine/elimination.py": {"_ENOUGH": ROUNDING, "_LIFT": CODES, "_CANCELLED": ROUNDING},
     "engine/newton.py": {"_STEPS": ROUNDING, "_HALVINGS": ROUNDING, "_SOLVED": ROUNDING, "_GOOD_ENOUGH": ROUNDING},
-    "engine/omp_solver.py": {"_ENTRIES": LAYOUT, "_SPARE_COLUMNS": LAYOUT, "_SOUND": ROUNDING},
+    "engine/omp_solver.py": {"_ENTRIES": LAYOUT, "_NONE": LAYOUT, "_SPARE_COLUMNS": LAYOUT, "_SOUND": ROUNDING},
+    "engine/pricer.py": {"_COLUMNS": LAYOUT, "_SLACK": ROUNDING},
     "engine/room.py": {"_ASIDE": LAYOUT, "CHANGES": CODES, "ASKED": CODES, "ASIDE": CODES, "ASKING": COUNTING},
     "engine/shared_scan.py": {"BLOCK": LAYOUT},
     "engine/shared_solver.py": {"STEPS": PAUSES},
@@ -180,7 +181,8 @@ ALLOWED = {
     },
     "forest/crossover.py": {"_LEAST": ROUNDING},
     "forest/listed_solver.py": {"_OPERATIONS": PAUSES},
-    "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT},
+    "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT}
+    | {"_CUT": CODES},
     "forest/simplex.py": {"_CHUNK": PAUSES, "_PIVOTS": ROUNDING, "_ROWS": "the way to an optimum that is unique"},
     "forest/sided.py": dict.fromkeys(
         ["UP", "DOWN", "FLOW", "FREE", "FREE_UP", "FREE_DOWN", "MOST_UP", "MOST_DOWN"]

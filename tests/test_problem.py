@@ -83,14 +83,14 @@ def test_one_gram_matrix_is_for_both_sides():
 
 
 def test_points_make_costs_and_kernels():
-    """From points: squared Euclidean costs, and an RBF with the median rule on each side by itself."""
+    """From points: squared Euclidean costs, and an RBF with a tenth of the median on each side by itself."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(6, 2)), 3.0 * rng.normal(size=(5, 2))
     problem = st.Problem.from_points(x, y)
     np.testing.assert_allclose(problem.cost.rows(0, 6), cdist(x, y, "sqeuclidean"), atol=1e-12)
     for gram, points in ((problem.gram_a, x), (problem.gram_b, y)):
         every = np.arange(len(points))
-        np.testing.assert_allclose(gram.block(every, every), st.RBF("median").gram(points))
+        np.testing.assert_allclose(gram.block(every, every), st.RBF("0.1*median").gram(points))
 
 
 def test_large_point_sets_are_lazy_by_themselves():
@@ -142,7 +142,7 @@ def test_a_problem_prints_in_one_line():
     sides = st.Problem.from_points(points, points[:30], kernels=(st.RBF(2.0), "delta"), unbalanced=(1.5, 2.0), reg=0.1)
     assert repr(sides) == "Problem(40x30, kernels=(RBF(sigma2=2.0), Delta()), unbalanced=(1.5, 2), reg=0.1)"
     lazy = st.Problem.from_points(points, points, unbalanced=1.0, lazy=True)
-    assert repr(lazy) == "Problem(40x40, kernels=RBF(sigma2='median'), unbalanced=1, reg=0)"
+    assert repr(lazy) == "Problem(40x40, kernels=RBF(sigma2='0.1*median'), unbalanced=1, reg=0)"
     given = st.Problem.from_matrices(np.ones((2, 2)), kernels=np.eye(2), unbalanced=1.0)
     assert repr(given) == "Problem(2x2, kernels=Gram matrix, unbalanced=1, reg=0)"
 
@@ -169,7 +169,7 @@ def test_lengths_do_not_matter_to_cosine_costs(lazy):
     plain, scaled = (st.solve_sample(x, Y, metric="cosine", budget=10, lazy=lazy) for x in (X, lengths * X))
     np.testing.assert_allclose(scaled.plan, plain.plan, atol=1e-9)
     torch, nn = pytest.importorskip("torch"), pytest.importorskip("sparsetransport.nn")
-    loss = nn.SparseTransportLoss(10, "median", plain.log["unbalanced"], metric="cosine")
+    loss = nn.SparseTransportLoss(10, "0.1*median", plain.log["unbalanced"], metric="cosine")
     assert float(loss(torch.tensor(lengths * X), torch.tensor(Y))) == pytest.approx(plain.value)
 
 
@@ -224,7 +224,9 @@ def test_pairs_of_points_can_be_forbidden():
     rng = np.random.default_rng(0)
     X, Y, mask = rng.normal(size=(9, 2)), rng.normal(size=(8, 2)), rng.random((9, 8)) < 0.5
     C = np.where(mask, np.inf, st.cost_matrix(X, Y))
-    expected = st.solve(C, kernels=(st.RBF("median").gram(X), st.RBF("median").gram(Y)), budget=6, unbalanced=10.0)
+    expected = st.solve(
+        C, kernels=(st.RBF("0.1*median").gram(X), st.RBF("0.1*median").gram(Y)), budget=6, unbalanced=10.0
+    )
     for forbidden in (mask, np.argwhere(mask), np.argwhere(mask).tolist()):
         result = st.solve_sample(X, Y, budget=6, forbidden=forbidden, unbalanced=10.0)
         np.testing.assert_allclose(result.plan, expected.plan, atol=1e-12)

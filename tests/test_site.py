@@ -82,7 +82,14 @@ def page():
 
 
 def test_pages_open_without_an_error(page):
-    for name in ("index", "guide", "from-other-tools", "gallery/index", "api/sparsetransport.solve"):
+    for name in (
+        "index",
+        "guide",
+        "from-other-tools",
+        "gallery/index",
+        "api/sparsetransport.solve",
+        "notebooks/first-hour",
+    ):
         page.complaints.clear()
         assert page.goto(f"/{name}.html").ok
         local = [text for text in page.complaints if "ERR_NAME_NOT_RESOLVED" not in text and "ERR_INTERNET" not in text]

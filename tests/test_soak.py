@@ -11,14 +11,14 @@ from benchmarks import soak
 
 def test_random_problems_check():
     """Budgets, masses, objectives, bounds and statuses, by code that shares nothing with the package."""
-    tally = soak.fuzz(200, seed=2)
+    tally = soak.fuzz(80, seed=2)
     assert tally.failures == []
-    assert tally.tried["problems", "checked"] >= 180
+    assert tally.tried["problems", "checked"] >= 70
     assert {name for kind, name in tally.tried if kind == "unusual"} == set(soak.ODD)
 
 
 def test_memory_stays_flat():
-    _, after, most = soak.memory(2000, seed=0)
+    _, after, most = soak.memory(1000, seed=0)
     assert np.isnan(after) or most <= (1.0 + soak.MEMORY) * after
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import sparsetransport as st
 from sparsetransport import _tables
@@ -242,3 +243,63 @@ class TestDtypes:
         same(st.solve_sample(X, Y, forbidden=FORBIDDEN.astype("boolean"), budget=4), expected)
         links = pd.DataFrame(expected.links).convert_dtypes()
         assert st.solve_support(COSTS, links=links).links.shape == (4, 2)
+
+
+CELLS, POINTS = [f"cell {k}" for k in range(7)], np.random.default_rng(1).normal(size=(7, 4))
+
+
+class Cells:
+    """What we use of AnnData, which need not be installed."""
+
+    def __init__(self, X, obs, obsm=None, obsp=None):
+        self.X, self.obs_names = X, pd.Index(obs)
+        self.obsm, self.obsp = obsm or {}, obsp or {}
+
+    def to_df(self):
+        return pd.DataFrame(self.X, self.obs_names)
+
+
+def real(X, obs, obsm=None, obsp=None):
+    """The same as an AnnData."""
+    anndata = pytest.importorskip("anndata")
+    return anndata.AnnData(X, pd.DataFrame(index=obs), obsm=obsm, obsp=obsp)
+
+
+@pytest.mark.parametrize("make", [Cells, real])
+class TestAnnData:
+    """Keys of ``obsm`` and ``obsp`` in, names kept, a CSR array out."""
+
+    def sides(self, make):
+        return (make(POINTS[part], CELLS[part], {"X_pca": POINTS[part, :2]}) for part in (slice(0, 4), slice(4, 7)))
+
+    def test_points(self, make):
+        first, second = self.sides(make)
+        found = st.solve_sample(first, second, obsm="X_pca", budget=3)
+        expected = st.solve_sample(POINTS[:4, :2], POINTS[4:, :2], budget=3)
+        np.testing.assert_array_equal(found.plan, expected.plan)
+        assert set(found.to_frame()["target"]) <= set(CELLS[4:])
+        whole = st.solve_sample(first, second, budget=3)
+        np.testing.assert_array_equal(whole.plan, st.solve_sample(POINTS[:4], POINTS[4:], budget=3).plan)
+        together = make(POINTS[::-1], CELLS[::-1])
+        plan = found.to_obsp(together, "sent")
+        assert (together.obsp["sent"] != plan).nnz == 0
+        np.testing.assert_array_equal(plan.toarray()[::-1, ::-1][:4, 4:], found.plan)
+        assert plan.format == "csr"
+        with pytest.raises(ValueError, match=r"all rows of the plan in obs_names, once each, got \['cell 0'"):
+            found.to_obsp(second)
+        with pytest.raises(ValueError, match="obsm must be one of"):
+            st.solve_sample(first, second, obsm="X_umap")
+        with pytest.raises(TypeError, match="Y must be an AnnData where obsm is given, got ndarray"):
+            st.solve_sample(first, POINTS, obsm="X_pca")
+
+    def test_costs(self, make):
+        costs = np.random.default_rng(2).random((7, 7))
+        near = costs < 0.5
+        graph = scipy.sparse.csr_array(np.where(near, costs, 0.0))
+        data = make(POINTS, CELLS, obsp={"cost": costs, "near": graph})
+        np.testing.assert_array_equal(st.solve(data, obsp="cost", budget=5).plan, st.solve(costs, budget=5).plan)
+        found = st.solve(data, obsp="near", budget=5)
+        np.testing.assert_array_equal(found.plan, st.solve(np.where(near, costs, np.inf), budget=5).plan)
+        assert found.to_obsp(data).shape == (7, 7)
+        with pytest.raises(TypeError, match="C must be an AnnData where obsp is given, got ndarray"):
+            st.solve(costs, obsp="cost")

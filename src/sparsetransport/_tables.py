@@ -65,6 +65,41 @@ def built(columns: dict[str, Any], library: Any) -> Any:
         raise ImportError(f"a table of {library} needs {library}: pip install {library}") from None
 
 
+def cells(name: str, data: Any, obsm: str | None) -> Any:
+    """The points of an AnnData as a table: those of ``obsm``, or its variables; anything else as it is."""
+    if not (hasattr(data, "obsm") and hasattr(data, "obs_names")):
+        if obsm is not None:
+            raise TypeError(f"{name} must be an AnnData where obsm is given, got {type(data).__name__}")
+        return data
+    return data.to_df() if obsm is None else _of_cells(_held("obsm", data.obsm, obsm), data.obs_names)
+
+
+def between_cells(data: Any, obsp: str | None) -> Any:
+    """The costs in ``obsp`` of an AnnData as a table; pairs that a sparse one does not store are forbidden."""
+    if obsp is None:
+        return data
+    if not (hasattr(data, "obsp") and hasattr(data, "obs_names")):
+        raise TypeError(f"C must be an AnnData where obsp is given, got {type(data).__name__}")
+    held = _held("obsp", data.obsp, obsp)
+    if hasattr(held, "tocoo"):
+        stored = held.tocoo()
+        held = np.full(stored.shape, np.inf)
+        held[stored.row, stored.col] = stored.data
+    return _of_cells(held, data.obs_names, data.obs_names)
+
+
+def _held(name: str, known: Any, key: str) -> Any:
+    if key not in known:
+        raise ValueError(f"{name} must be one of {list(known)}, got {key!r}")
+    return known[key]
+
+
+def _of_cells(held: Any, *names: Any) -> Any:
+    import pandas  # AnnData needs it too
+
+    return pandas.DataFrame(np.asarray(held.toarray() if hasattr(held, "toarray") else held), *names)
+
+
 def first(*known: Labels) -> Labels:
     """The first labels that there are."""
     return next((one for one in known if one is not None), None)

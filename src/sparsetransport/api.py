@@ -7,8 +7,9 @@ from typing import Any, Never, Unpack
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import ArrayLike, Seed
+from ._progress import shown
 from .budgets import Uniform
 from .build_result import build_result, on_support
 from .certify.strongest import has_long_bounds
@@ -16,10 +17,12 @@ from .effort import Effort, as_effort
 from .engine.room import Constraint
 from .engine.shell import jumped
 from .inner.solvers import ActiveSet
+from .large import device_for
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import (
     KernelsLike,
+    LinkCostLike,
     Problem,
     SenseLike,
     WeightsLike,
@@ -34,6 +37,7 @@ from .select.generic_greedy import Rule
 from .strategy import GapTest, Links, Search, find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
+_UNFINISHED = Status.STOPPED, Status.BUDGET_USED, Status.LOCAL  # what a search may say that had no time for more
 
 
 def solve(
@@ -46,6 +50,7 @@ def solve(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     method: str | Rule = "omp",
     inner: str = "active_set",
     reclaim: bool = True,
@@ -58,6 +63,8 @@ def solve(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    progress: bool = False,
+    obsp: str | None = None,
     **unknown: Never,
 ) -> Result:
     r"""Solve transport with a budget of entries and soft marginals.
@@ -66,11 +73,11 @@ def solve(
 
     .. math::
         \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a} + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b}
-        + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
+        + \tfrac{\lambda_2}{2}\|\gamma\|^2 + \sum_{\gamma_{ij} > 0} f_{ij} .
 
     Parameters
     ----------
-    C : array of shape (m, n), or Problem
+    C : array of shape (m, n), AnnData or Problem
         Costs; or all of the problem, which then settles masses, kernels and weights as well. Negative entries are fine;
         ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
         long as you ask the result for proofs or plans of smaller budgets.
@@ -91,6 +98,9 @@ def solve(
     sense : {"=", "<=", ">="} or a pair of them
         What the sums of a side should be: its masses (the default), at most its masses, or at least its masses. Only
         what is on the wrong side is penalised.
+    link_cost : float or array of shape (m, n), optional
+        A fixed cost of every link in use, instead of a budget or beside one: the number of links is then part of the
+        answer. Only with `Delta` kernels and without ``reg``.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
         How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
         pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
@@ -124,6 +134,10 @@ def solve(
         A gradient below this share of the problem's scale counts as zero: 1e-13, or 1e-6 for "apgd".
     max_iter : int, optional
         Iterations of "apgd" a step; 1,000 by default. The active set ends by itself.
+    progress : bool
+        Show links, objective and gap so far on a terminal.
+    obsp : str, optional
+        The key of the costs in ``obsp`` of an AnnData ``C``; pairs that a sparse one does not store are forbidden.
 
     Returns
     -------
@@ -153,10 +167,12 @@ def solve(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        progress=progress,
         **unknown,
     )
+    C = _tables.between_cells(C, obsp)
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
     _warn_if_empty(result, problem, is_given=isinstance(C, Problem))
     return result
@@ -173,6 +189,7 @@ def solve_sample(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     metric: str = "sqeuclidean",
     normalize_cost: bool = False,
     forbidden: ArrayLike | None = None,
@@ -190,18 +207,16 @@ def solve_sample(
     rng: Seed = None,
     tol: float | None = None,
     max_iter: int | None = None,
+    progress: bool = False,
+    obsm: str | None = None,
     **unknown: Never,
 ) -> Result:
     """Solve transport with a budget between two point sets.
 
     Parameters
     ----------
-    X, Y : arrays of shape (m, d) and (n, d)
+    X, Y : arrays of shape (m, d) and (n, d), tables, or AnnData
         The points; or a `Problem` in place of ``X``, and no ``Y``.
-    a, b : arrays of shape (m,) and (n,), optional
-        Masses, uniform by default.
-    budget : int, Matroid or None
-        As in `solve`.
     metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     normalize_cost : bool
@@ -210,9 +225,8 @@ def solve_sample(
         Pairs that no mass may go between; not with ``lazy``, since it is as large as the costs.
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
-        for the bandwidth of an RBF: "median" (default) or "mean" of the squared distances between the points of a side.
-    unbalanced, reg, sense
-        As in `solve`.
+        for the bandwidth of an RBF: "median" or "mean" of the squared distances between the points of a side, or a
+        multiple of one. "0.1*median" is the default, and "median" that of the paper.
     lazy : bool, optional
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
@@ -220,8 +234,10 @@ def solve_sample(
         A GPU, such as "cuda", that finds the dual prices of a large problem with squared distances, `Delta` kernels and
         no ``reg``, without a budget that binds; by default that of the points if they are tensors on one. Smaller
         problems are solved on the CPU.
-    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter
-        As in `solve`.
+    obsm : str, optional
+        The key of the points in ``obsm`` of AnnData, such as "X_pca"; without one all variables are taken.
+    a, b, budget, unbalanced, reg, sense, link_cost, method, inner, reclaim, effort, polish, gap_tol, time_limit, start
+        As in `solve`, and so are callback, rng, tol, max_iter and progress.
 
     Returns
     -------
@@ -250,12 +266,14 @@ def solve_sample(
         rng=rng,
         tol=tol,
         max_iter=max_iter,
+        progress=progress,
         **unknown,
     )
     if isinstance(X, Problem):
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
-        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+        problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
         return solve_checked(problem, options, _checks.as_numpy)
+    X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
         X,
@@ -269,9 +287,10 @@ def solve_sample(
         unbalanced=unbalanced,
         reg=reg,
         sense=sense,
+        link_cost=link_cost,
         lazy=True if lazy is None and device is not None else lazy,
     )
-    result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=_device_for(problem, device, X))
+    result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=device_for(problem, device, X))
     _warn_if_empty(result, problem, is_given=False)
     return result
 
@@ -293,6 +312,7 @@ def solve_support(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
 ) -> Result:
     """Solve for the masses on links that are given.
 
@@ -300,7 +320,7 @@ def solve_support(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg, sense
+    C, a, b, kernels, unbalanced, reg, sense, link_cost
         As in `solve`.
     links : list of pairs, or a Result
         The rows and columns of the links; those that do not help get no mass.
@@ -317,7 +337,7 @@ def solve_support(
     """
     a, links = second_by_name(C, "links", a, links)
     _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)
     support = np.array(pairs, np.int64).reshape(-1, 2)
@@ -333,17 +353,17 @@ def lower_bound(
     effort: str | Effort | None = None,
     gap_tol: float = 0.0,
     time_limit: float | None = None,
+    progress: bool = False,
 ) -> Certificate:
     """Prove how good a plan is that any program made, or how good plans can be.
 
     Parameters
     ----------
-    problem : Problem
-    budget : int, Matroid or None
+    problem, budget
         As in `solve`.
     plan : array of shape (m, n), SciPy's sparse array, Result or list of pairs, optional
         A plan within the budget, with its masses as they are; pairs get the best masses. By default a plan is found.
-    effort, gap_tol, time_limit
+    effort, gap_tol, time_limit, progress
         As in `Result.certify`, where "thorough" is the default.
 
     Returns
@@ -364,10 +384,10 @@ def lower_bound(
     options, given = Options.checked(budget=budget, time_limit=time_limit), as_start(plan, "plan")
     how = as_effort("effort", "thorough" if effort is None else effort)
     given.require(problem.shape, problem.labels, "plan")
+    proofs: dict[str, Any] = {"effort": how, "gap_tol": gap_tol, "time_limit": time_limit, "progress": progress}
     if plan is None:
-        return solve_checked(problem, options, _checks.as_numpy).certify(
-            effort=how, gap_tol=gap_tol, time_limit=time_limit
-        )
+        with shown(progress):
+            return solve_checked(problem, options, _checks.as_numpy).certify(**proofs)
     rows, cols = as_arrays(given.pairs)
     mass = ActiveSet(problem).solve(rows, cols, np.zeros(len(rows))).mass if given.mass is None else given.mass
     constraint = Constraint(options.matroid, problem.shape)
@@ -378,21 +398,7 @@ def lower_bound(
     if not np.isfinite(problem.cost.entries(rows, cols)).all():
         raise ValueError("plan must have no mass on forbidden pairs, whose cost is inf")
     result = build_result(outcome, search.certifier, _checks.as_numpy)
-    return result.certify(effort=how, gap_tol=gap_tol, time_limit=time_limit)
-
-
-def _device_for(problem: Problem, device: str | None, points: Any) -> str | None:
-    """The device that was asked for, if it can be used, or that of the points."""
-    if device is None:
-        is_there = bool(getattr(points, "is_cuda", False)) and problem.has_trees and problem.is_plain
-        return str(points.device) if is_there and problem.cost.is_squared else None
-    if not (problem.has_trees and problem.is_plain and problem.cost.is_squared):
-        raise ValueError(
-            f"device must be None unless costs are squared distances without forbidden pairs, kernels Delta(), reg 0 "
-            f"and marginals soft on both sides, got {device!r}"
-        )
-    _checks.cuda_device("device", device)
-    return device
+    return result.certify(**proofs)
 
 
 def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
@@ -415,14 +421,19 @@ def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
 
 def solve_checked(problem: Problem, options: Options, give: Any, *, device: str | None = None) -> Result:
     """Search as the options say, and build the result."""
+    with shown(options.progress):
+        return _solve_checked(problem, options, give, device)
+
+
+def _solve_checked(problem: Problem, options: Options, give: Any, device: str | None) -> Result:
     start = options.start
     start.require(problem.shape, problem.labels)
     constraint = Constraint(options.matroid, problem.shape)
     warn_of_rounding(problem)
     if not (problem.is_plain or options.is_compiled):
         raise ValueError(
-            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=" or '
-            "unbalanced is inf"
+            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=", unbalanced '
+            "is inf or links have a cost"
         )
     began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
     goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)
@@ -449,7 +460,7 @@ def solve_checked(problem: Problem, options: Options, give: Any, *, device: str 
             reclaim=options.reclaim,
             rng=options.rng,
         )
-    if outcome.status is Status.STOPPED and time.monotonic() > search.deadline:
+    if outcome.status in _UNFINISHED and time.monotonic() > search.deadline:
         outcome = outcome._replace(status=Status.TIME_LIMIT)
     if search.gap_test is None:
         return build_result(outcome, search.certifier, give)

@@ -200,6 +200,7 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
     rows, cols, mass = outcome.rows[kept], outcome.cols[kept], outcome.mass[kept]
     marginals = problem.marginals(rows, cols, mass)
     linear = float(problem.cost.entries(rows, cols) @ mass)
+    fixed = problem.cost_of_links(rows, cols, mass)
     if problem.is_plain:
         r, c = problem.fields(rows, cols, mass)
         missed = 0.5 * float(r @ (marginals[0] - problem.a) + c @ (marginals[1] - problem.b))
@@ -222,6 +223,7 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
         problem.constant if problem.constant < np.inf else 0.0,
         problem.sense,
         problem.unbalanced,
+        fixed,
     )
     gradient = problem.gradient((r, c), outcome.rows, outcome.cols) + problem.reg * outcome.mass
     scale = problem.scale if problem.is_plain else max(float(np.abs(r).max()), float(np.abs(c).max()))

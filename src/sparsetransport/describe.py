@@ -51,6 +51,25 @@ def graph(parts: Any, facts: Any) -> Any:
     return found
 
 
+def into_obsp(parts: Any, facts: Any, data: Any, key: str) -> Any:
+    """Put the plan into ``obsp`` of an AnnData that holds the points of both sides, as a CSR array: that array."""
+    import scipy.sparse
+
+    count = len(data.obs_names)
+    places = {name: place for place, name in enumerate(data.obs_names)}
+    ends = []
+    for name, labels, side in zip(("rows", "columns"), facts.labels, (parts.rows, parts.cols), strict=True):
+        lost = ["numbers alone"] if labels is None else [each for each in labels if each not in places]
+        if lost or len(places) < count:
+            raise ValueError(
+                f"data must have all {name} of the plan in obs_names, once each, got {lost[:3] or 'some twice'}"
+            )
+        ends.append(np.array([places[labels[k]] for k in side.tolist()], np.int64))
+    plan = scipy.sparse.csr_array((parts.mass, (ends[0], ends[1])), shape=(count, count))
+    data.obsp[key] = plan
+    return plan
+
+
 def named(places: Any, labels: list[Any] | None) -> str:
     """The first of some points by name, in brackets; nothing if they have no labels."""
     if labels is None or not len(places):

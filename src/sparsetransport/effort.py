@@ -64,12 +64,13 @@ class Perturb:
 
     # operations for each one of the tree search before, and so many on top, of the pair that allows least: the first
     # is for plans that take milliseconds, the second for seconds, the third for longer
-    limits: tuple[tuple[float, float], ...] = ((32.0, 2e6), (8.0, 2.4e7), (0.0, 1.7e8))  # pairs of operations
+    limits: tuple[tuple[float, float], ...] = ((48.0, 3e6), (12.0, 3.6e7), (0.0, 1.7e8))  # pairs of operations
     close: float = 1e-3  # of the unbudgeted optimum: a plan within this is good enough
     looks: int = 1  # how often the gap is looked at on the way
-    targets: int = 8  # one of so many points may be the other end of a link that is forced in
+    targets: int = 16  # one of so many points may be the other end of a link that is forced in
     reach: int = 1  # points around a changed one that are looked at again
     each: float = 1e8  # operations at the most that follow one link
+    worse: float = 0.0  # of the objective, by which a plan may be worse than the best one and still lead on
     seed: int = 0  # of the random draws
 
 
@@ -259,6 +260,7 @@ class Tuning(NamedTuple):
     list_depth: int
     list_refresh: float
     list_slack: float
+    priced_above: int
     swap_width: int
     swap_few: int
     swap_pairs: int
@@ -307,6 +309,7 @@ class Effort:
     list_depth: int = 4  # pairs a column, or a row, that are offered to the list
     list_refresh: float = 64.0  # additions between two scans
     list_slack: float = 0.95  # of the best gradient left out is what a listed pair must have
+    priced_above: int = 4_000_000  # pairs of lazy costs; those of smaller problems are all computed in every scan
 
     # swaps
     swap_width: int = 8  # pairs from outside that compete for the capacity of the whole plan,
@@ -318,6 +321,11 @@ class Effort:
     hard_weights: tuple[float, ...] = (1e4, 1e3, 1e6, 1e8)  # of their errors, a round each: mean costs over mean masses
 
     hard_searches: int = 2  # of the first so many weights are whole ones; later ones improve the best plan
+
+    # fixed costs of links
+    slope_rounds: int = 10  # of linear costs in their place, at the most, that make the first plan
+    charged_weights: tuple[float, ...] = (1e7, 1e8)  # of hard marginals in place of ``hard_weights``
+    charged_finish: tuple[Any, ...] = ()  # improvers of the best plan on trees in place of ``tree_finish``
 
     patience: float = 64.0  # steps that gain nothing; degenerate ones may lead to others that do
     placed: int = 8192  # links of a start that are factorised at once, at the most
@@ -408,6 +416,11 @@ DEFAULT = replace(
     prices=Prices(),
     finish=(Regrow(),),
     tree_finish=(Perturb(),),
+    charged_finish=(
+        Perturb(limits=((1000.0, 1e6), (0.0, 6e7)), worse=5e-3),
+        Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=2e-3, targets=3, seed=1),
+        Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=1e-3, targets=3, seed=2),
+    ),
 )
 """The same from a few starts, and again from parts of the best plan; on trees, local search and perturbation."""
 
@@ -433,6 +446,7 @@ THOROUGH = replace(
     tree_improvers=(TreeSearch(), Perturb(limits=((20.0, 2e7),), close=0.0, looks=10, seed=1)),
     finish=(Regrow(rounds=32, operations=2e8, seed=1),),
     tree_finish=(),
+    charged_finish=(Perturb(limits=((2000.0, 1e8), (0.0, 1e9)), worse=3e-3, seed=1),),
 )
 """Many starts, improved for as long as it helps: what ``gap_tol`` does until its gap is reached."""
 

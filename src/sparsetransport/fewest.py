@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _checks
 from ._checks import ArrayLike
+from ._progress import shown, tell
 from .api import solve_after, solve_support
 from .budgets import PerColumn, PerRow, Uniform, as_matroid, no_limits
 from .build_result import build_result
@@ -130,9 +131,9 @@ def solve_fewest(
     >>> problem = st.Problem.from_points(X, Y, reg=1.0)
     >>> found = st.solve_fewest(problem, within=0.05)
     >>> found
-    Fewest(budget=12, 12 links, value=2.398; unbudgeted optimum: 32 links, value=2.287)
+    Fewest(budget=34, 34 links, value=2.574; unbudgeted optimum: 59 links, value=2.46)
     >>> found.at_least
-    4
+    19
     """
     a, within = second_by_name(C, "within", a, within)
     within = _checks.number("within", within, positive=False)
@@ -140,6 +141,14 @@ def solve_fewest(
         raise TypeError(f"budget must be Uniform, PerRow, PerColumn or a function of a number, got {budget!r}")
     checked = Options.checked(budget=budget(1), **options)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    if problem.is_charged:
+        raise ValueError("solve_fewest takes problems without link_cost only: solve weighs links against their cost")
+    with shown(checked.progress):
+        return _fewest(problem, within, budget, checked)
+
+
+def _fewest(problem: Problem, within: float, budget: Callable[[int], Budget], checked: Options) -> Fewest:
+    """The search, by doubling and then by bisection."""
     unlimited = Certifier(problem, no_limits(problem.shape), EXACT)
     optimum = build_result(unlimited.full, unlimited, _checks.as_numpy)
     target = optimum.value + max(
@@ -191,4 +200,5 @@ def _solved(
     earlier: Sequence[Result] = (),
 ) -> Result:
     options = options._replace(matroid=as_matroid(budget(number)))
+    tell(budget=f"budget {options.matroid}")
     return solve_after(problem, options, earlier)

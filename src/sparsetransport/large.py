@@ -40,6 +40,20 @@ def is_large(problem: Problem, how: Effort) -> bool:
     return not (problem.costs_are_lost or problem.side_is_lost) and problem.cost.has_pairs
 
 
+def device_for(problem: Problem, device: str | None, points: Any) -> str | None:
+    """The device that was asked for, if it can be used, or that of the points."""
+    if device is None:
+        is_there = bool(getattr(points, "is_cuda", False)) and problem.has_trees and problem.is_plain
+        return str(points.device) if is_there and problem.cost.is_squared else None
+    if not (problem.has_trees and problem.is_plain and problem.cost.is_squared):
+        raise ValueError(
+            f"device must be None unless costs are squared distances without forbidden pairs, kernels Delta(), reg 0 "
+            f"and marginals soft on both sides, got {device!r}"
+        )
+    _checks.cuda_device("device", device)
+    return device
+
+
 def known_prices(problem: Problem) -> Prices | None:
     """The prices of a problem that was solved from them."""
     found: Prices | None = problem.memo.get(_KEY)

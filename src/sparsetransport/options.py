@@ -41,6 +41,7 @@ _ELSEWHERE = {
 _NOT_HERE = {
     "unbalanced_type": "marginal errors are squared, in the norm of kernels=",
     "sense": 'marginals have the sense "=" here',
+    "link_cost": "links have no cost here",
     "reg_type": "the quadratic term is the only one",
 }
 StartLike = Result | ArrayLike | None
@@ -76,6 +77,7 @@ class SolveOptions(CommonOptions, total=False):
 
     start: StartLike
     callback: Callback | None
+    progress: bool
 
 
 class Start(NamedTuple):
@@ -111,6 +113,7 @@ class Options(NamedTuple):
     rng: np.random.Generator
     tol: float
     max_iter: int | None
+    progress: bool
 
     @classmethod
     def checked(
@@ -129,6 +132,7 @@ class Options(NamedTuple):
         rng: Any = None,
         tol: float | None = None,
         max_iter: int | None = None,
+        progress: bool = False,
         **unknown: Any,
     ) -> "Options":
         """The options as `solve` takes them."""
@@ -159,6 +163,7 @@ class Options(NamedTuple):
             _checks.generator("rng", rng),
             (EXACT if exact else 1e-6) if tol is None else _checks.tolerance("tol", tol),
             None if max_iter is None else _checks.positive_int("max_iter", max_iter),
+            _checks.flag("progress", progress),
         )
 
     @property

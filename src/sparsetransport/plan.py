@@ -8,6 +8,7 @@ import numpy as np
 from ._checks import Floats, Ints
 from ._numba.borrowed import by_address
 from ._numba.compiling import part
+from ._progress import tell
 from .budgets import Pair
 from .result import Path, Status
 
@@ -66,6 +67,8 @@ class Record:
         self._parts.append((pairs, objective, entries, gone, gone_until + self._departures))
         self._steps += len(objective)
         self._departures += len(gone)
+        if len(objective):
+            tell(plan=f"{entries[-1]} links, objective {objective[-1]:.6g}")
 
     def add(self, pair: Pair, objective: float, entries: int, gone: Sequence[Pair]) -> Step:
         """Write one step down."""

@@ -12,8 +12,9 @@ from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Ints
 from ._tables import Labels
 from .geometry import costs
-from .geometry.kernels import Delta, Kernel
+from .geometry.kernels import DEFAULT_RULE, Delta, Kernel
 from .geometry.matrices import Cost, Gram, as_gram
+from .geometry.pricing import Pricing
 
 Fields = tuple[Floats, Floats]
 KernelLike = Kernel | str | Callable[[Any, Any], Any] | ArrayLike
@@ -24,6 +25,8 @@ WeightsLike = float | str | tuple[float | str, float | str]
 """The weight of marginal errors, "auto" or a multiple of it: one for both sides, or one each."""
 SenseLike = str | tuple[str, str]
 """What marginals ask for, "=", "<=" or ">=": one for both sides, or one each."""
+LinkCostLike = ArrayLike | float | None
+"""A fixed cost of every link in use: one for all, or a matrix; None for none."""
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
 _SMALLEST, _LARGEST = 1e-100, 1e100  # numbers whose products of three are numbers
@@ -77,10 +80,12 @@ class Problem:
 
     .. math::
         U(\gamma) = \langle C, \gamma\rangle + \lambda_a \|\gamma 1 - a\|^2_{G_a}
-        + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b} + \tfrac{\lambda_2}{2}\|\gamma\|^2 .
+        + \lambda_b \|\gamma^\top 1 - b\|^2_{G_b} + \tfrac{\lambda_2}{2}\|\gamma\|^2
+        + \sum_{\gamma_{ij} > 0} f_{ij} .
 
     On a side with the sense ``"<="`` only mass above the wanted one is penalised, with ``">="`` only mass below it: the
-    norm is that of the errors after the best slack of the right sign. An infinite weight is a hard marginal.
+    norm is that of the errors after the best slack of the right sign. An infinite weight is a hard marginal. Links cost
+    :math:`f`, ``link_cost``, whatever they carry; by default nothing.
 
     Build one with `Problem.from_matrices` or `Problem.from_points`, and pass it to ``solve`` in place of the costs.
     ``dataclasses.replace(problem, b=...)`` makes a problem that differs in one part, with the same checks.
@@ -106,6 +111,7 @@ class Problem:
     labels: tuple[Labels, Labels] = (None, None)  # of rows and columns, where tables had them
     sense: tuple[str, str] = ("=", "=")  # what each side asks for
     library: str | None = None  # of the tables that it was made from, by its name
+    link_cost: Floats | None = None  # (m, n) what every link in use costs, whatever it carries
 
     def __post_init__(self) -> None:
         """Check all arguments and convert them to the types of the fields."""
@@ -124,6 +130,7 @@ class Problem:
         b = _checks.masses("b", _tables.aligned("b", self.b, "index", labels[1], "columns"), n)
         if (self.a is None) != (self.b is None):
             _warn_of_totals(*(("b", b, "a") if self.a is None else ("a", a, "b")))
+        link_cost = _link_cost(self.link_cost, (m, n), labels)
         matched = [_tables.matched(f"kernels[{k}]", (self.gram_a, self.gram_b)[k], *2 * [labels[k]]) for k in (0, 1)]
         gram_a = as_gram("kernels[0]", matched[0], m, x, lazy=cost.is_lazy)
         gram_b = as_gram("kernels[1]", matched[1], n, y, lazy=cost.is_lazy)
@@ -138,9 +145,18 @@ class Problem:
                 "sense must not be '>=' on both sides where costs are negative: more mass between such a pair would "
                 "lower the objective without end"
             )
+        if link_cost is not None and cost.is_lazy:
+            raise ValueError("link_cost needs a dense matrix of costs: pass lazy=False")
+        if link_cost is not None and not (gram_a.is_delta and gram_b.is_delta and reg == 0.0):
+            raise ValueError(
+                "link_cost must be None or 0 unless kernels are Delta() and reg is 0: the search that weighs links "
+                "against their cost knows trees of links only"
+            )
         if weights.need_auto:
             with np.errstate(over="ignore"):
-                terms = float(a @ gram_a.times(a)), float(b @ gram_b.times(b))
+                smoothed = gram_a.times(a), gram_b.times(b)
+                terms = float(a @ smoothed[0]), float(b @ smoothed[1])
+            vars(self).update(smoothed=smoothed)
             undelivered = sum(x for x, each in zip(terms, sense, strict=True) if each != "<=") or sum(terms)
             auto = auto_weight(cost.mean, a, b, undelivered)
             if not 0.0 < auto < np.inf:
@@ -154,7 +170,7 @@ class Problem:
             auto = np.nan
         # Not by assignment, since the dataclass is frozen.
         vars(self).update(cost=cost, a=a, b=b, gram_a=gram_a, gram_b=gram_b, unbalanced=weights.given(auto), reg=reg)
-        vars(self).update(labels=labels, sense=sense, library=library)
+        vars(self).update(labels=labels, sense=sense, library=library, link_cost=link_cost)
         a.setflags(write=False)
         b.setflags(write=False)
         self._require_range()
@@ -167,6 +183,7 @@ class Problem:
                 "the costs": max(abs(self.cost.mean), -self.cost.lowest),
                 "unbalanced": soft,
                 "reg": self.reg,
+                "link_cost": 0.0 if self.link_cost is None else float(self.link_cost.max()),
                 "a": self.a.sum(),
                 "b": self.b.sum(),
                 "masses times unbalanced": (
@@ -188,12 +205,19 @@ class Problem:
         cols = _tables.first(known[1], read(self.cost, "columns"), read(self.b, "index"), read(self.gram_b, "index"))
         return rows, cols
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the trees of its points, which a copy in another process makes again."""
+        return {name: value for name, value in vars(self).items() if name != "pricing"}
+
     def __repr__(self) -> str:
         m, n = self.shape
         kernels = ["Gram matrix" if gram.kernel is None else str(gram.kernel) for gram in (self.gram_a, self.gram_b)]
         weights = [f"{weight:.4g}" for weight in self.unbalanced]
-        sense = f", sense={_both([repr(each) for each in self.sense])}" * self.is_sided
-        return f"Problem({m}x{n}, kernels={_both(kernels)}, unbalanced={_both(weights)}, reg={self.reg:.4g}{sense})"
+        more = f", sense={_both([repr(each) for each in self.sense])}" * self.is_sided
+        if self.link_cost is not None:
+            low, high = float(self.link_cost.min()), float(self.link_cost.max())
+            more += f", link_cost={low:.4g}" + f"..{high:.4g}" * (low < high)
+        return f"Problem({m}x{n}, kernels={_both(kernels)}, unbalanced={_both(weights)}, reg={self.reg:.4g}{more})"
 
     @classmethod
     def from_matrices(
@@ -206,6 +230,7 @@ class Problem:
         unbalanced: Any = "auto",
         reg: float = 0.0,
         sense: SenseLike = "=",
+        link_cost: LinkCostLike = None,
     ) -> "Problem":
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
@@ -214,7 +239,8 @@ class Problem:
             raise ValueError(
                 f"a must have 1 dimension, got shape {tuple(a.shape)}: it holds masses; points go to solve_sample"
             )
-        return cls(C, a, b, *sides_of(kernels, Delta()), unbalanced, reg, sense=senses_of(sense))
+        about: Any = {"sense": senses_of(sense), "link_cost": link_cost}
+        return cls(C, a, b, *sides_of(kernels, Delta()), unbalanced, reg, **about)
 
     @classmethod
     def from_points(
@@ -231,9 +257,12 @@ class Problem:
         unbalanced: Any = "auto",
         reg: float = 0.0,
         sense: SenseLike = "=",
+        link_cost: LinkCostLike = None,
         lazy: bool | None = None,
+        obsm: str | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
+        X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
         cols = _tables.first(_tables.labels(Y, "index"), _tables.labels(b, "index"))
@@ -249,7 +278,7 @@ class Problem:
                 pairs = _tables.matched("forbidden", forbidden, rows, cols)
                 matrix[_checks.mask("forbidden", pairs, matrix.shape)] = np.inf
             built = Cost.of_matrix(_checks.real_array("the matrix of costs", matrix, ndim=2, infinite=True))
-        given = sides_of(kernels, "median")
+        given = sides_of(kernels, DEFAULT_RULE)
         sides = tuple(_tables.matched(f"kernels[{k}]", given[k], *2 * [(rows, cols)[k]]) for k in (0, 1))
         if metric == "cosine":  # which depends on directions alone, and so must the kernels
             sides = tuple(
@@ -258,8 +287,8 @@ class Problem:
                 )
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
-        library, senses = _tables.library(X, Y, a, b), senses_of(sense)
-        return cls(built, a, b, sides[0], sides[1], unbalanced, reg, (x, y), (rows, cols), senses, library)
+        about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost
+        return cls(built, a, b, sides[0], sides[1], unbalanced, reg, *about)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -269,7 +298,15 @@ class Problem:
     @cached_property
     def base(self) -> Fields:
         """``r`` and ``c`` of the empty plan: ``-2 λ_a G_a a`` and ``-2 λ_b G_b b`` where both senses are "="."""
-        return self.smooth(*self.counted(-self.a, -self.b))
+        if self.is_sided:
+            return self.smooth(*self.counted(-self.a, -self.b))
+        first, second = (-2.0 * weight * each for weight, each in zip(self.unbalanced, self.smoothed, strict=True))
+        return first, second
+
+    @cached_property
+    def smoothed(self) -> Fields:
+        """``G_a a`` and ``G_b b``."""
+        return self.gram_a.times(self.a), self.gram_b.times(self.b)
 
     @cached_property
     def constant(self) -> float:
@@ -313,8 +350,13 @@ class Problem:
 
     @property
     def is_plain(self) -> bool:
-        """True if all deviations from the masses are penalised, with finite weights."""
-        return not (self.is_sided or self.is_hard)
+        """True if all deviations from the masses are penalised, with finite weights, and links cost nothing."""
+        return not (self.is_sided or self.is_hard or self.is_charged)
+
+    @property
+    def is_charged(self) -> bool:
+        """True if links cost something, whatever they carry."""
+        return self.link_cost is not None
 
     @property
     def counted_shape(self) -> tuple[int, int]:
@@ -339,6 +381,11 @@ class Problem:
         return self.like(cost=Cost.of_matrix(matrix))
 
     @cached_property
+    def pricing(self) -> Pricing:
+        """The pricing of its costs."""
+        return Pricing(self.cost)
+
+    @cached_property
     def memo(self) -> dict[str, Any]:
         """A cache of what was computed for the problem, such as its unbudgeted optimum."""
         return {}
@@ -358,10 +405,11 @@ class Problem:
         """True if costs or the marginal errors of a side are lost in rounding, of which `warn_of_rounding` tells."""
         return not self.is_hard and (self.side_is_lost or self.costs_are_lost)
 
-    def smooth(self, u: Floats, v: Floats) -> Fields:
-        """``2 λ_a G_a u`` and ``2 λ_b G_b v``."""
+    def smooth(self, u: Floats, v: Floats, *, exact: bool = False) -> Fields:
+        """``2 λ_a G_a u`` and ``2 λ_b G_b v``; for proofs with the ``exact`` matrices, not their low-rank factors."""
         weight_a, weight_b = self.unbalanced
-        return 2.0 * weight_a * self.gram_a.times(u), 2.0 * weight_b * self.gram_b.times(v)
+        first, second = self.gram_a.times(u, exact=exact), self.gram_b.times(v, exact=exact)
+        return 2.0 * weight_a * first, 2.0 * weight_b * second
 
     def counted(self, p: Floats, q: Floats) -> Fields:
         """What counts of the errors of both sides: what is left after the best slack that the senses allow."""
@@ -386,6 +434,11 @@ class Problem:
         m, n = self.shape
         return _sums(rows, mass, m), _sums(cols, mass, n)
 
+    def cost_of_links(self, rows: Ints, cols: Ints, mass: Floats) -> float:
+        """What the links with mass cost, whatever they carry."""
+        used = mass > 0.0
+        return 0.0 if self.link_cost is None else float(self.link_cost[rows[used], cols[used]].sum())
+
     def value(self, rows: Ints, cols: Ints, mass: Floats) -> float:
         """The objective of a sparse plan, from its definition."""
         row_sum, col_sum = self.marginals(rows, cols, mass)
@@ -398,7 +451,7 @@ class Problem:
             p, q = self.counted(p, q)
             weight_a, weight_b = (0.0 if weight == np.inf else weight for weight in self.unbalanced)
         missed = weight_a * float(p @ self.gram_a.times(p)) + weight_b * float(q @ self.gram_b.times(q))
-        return linear + missed + 0.5 * self.reg * float(mass @ mass)
+        return linear + missed + 0.5 * self.reg * float(mass @ mass) + self.cost_of_links(rows, cols, mass)
 
     def fields(self, rows: Ints, cols: Ints, mass: Floats) -> Fields:
         """``r = 2 λ_a G_a (γ1 - a)`` and ``c = 2 λ_b G_b (γ'1 - b)``: the gradient off the support is ``C + r + c``."""
@@ -412,6 +465,15 @@ class Problem:
     def gradient(self, fields: Fields, rows: Ints, cols: Ints) -> Floats:
         """The gradient at pairs without mass."""
         return self.cost.entries(rows, cols) + fields[0][rows] + fields[1][cols]
+
+    def steepest(self, fields: Fields) -> float:
+        """The smallest gradient of all pairs, as if without mass."""
+        if self.cost.is_lazy:
+            return float((self.pricing.rows(-fields[1])[0][:, 0] + fields[0]).min())
+        return min(
+            float((block + fields[0][first : first + len(block), None] + fields[1]).min())
+            for first, block in self.cost.blocks()
+        )
 
     def gradient_rows(self, fields: Fields, first: int, last: int) -> Floats:
         """The gradient at all pairs of some rows, as if without mass."""
@@ -436,16 +498,22 @@ def as_problem(
     unbalanced: Any = "auto",
     reg: Any = 0.0,
     sense: Any = "=",
+    link_cost: Any = None,
 ) -> Problem:
     """A problem from a cost matrix; a `Problem` is returned unchanged."""
     if not isinstance(C, Problem):
-        return Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+        return Problem.from_matrices(
+            C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost
+        )
     refuse(C, a=a, b=b, kernels=kernels, unbalanced=(unbalanced, "auto"), reg=(reg, 0.0), sense=(sense, "="))
+    refuse(C, link_cost=link_cost)
     return C
 
 
 def require_plain(problem: Problem, what: str) -> None:
-    """Raise an error for senses and hard marginals where something does not know them."""
+    """Raise an error for senses, hard marginals and costs of links where something does not know them."""
+    if problem.is_charged:
+        raise ValueError(f"{what} takes problems without link_cost only")
     if problem.is_sided:
         raise ValueError(f"{what} takes problems with sense='=' on both sides only, got sense={problem.sense}")
     if problem.is_hard:
@@ -559,6 +627,26 @@ def senses_of(sense: Any) -> tuple[str, str]:
         if each not in SENSES:
             raise ValueError(f"sense must be '=', '<=' or '>=', or a pair of them, got {sense!r}")
     return first, second
+
+
+def _link_cost(given: Any, shape: tuple[int, int], labels: tuple[Labels, Labels]) -> Floats | None:
+    """What every link costs, checked; None if links cost nothing. One number for all takes no memory."""
+    if given is None:
+        return None
+    if isinstance(given, np.ndarray) and given.shape == shape and given.strides == (0, 0):
+        return given if given.any() else None  # checked before
+    if np.ndim(given) == 0:
+        found = np.broadcast_to(_checks.number("link_cost", given, positive=False), shape)
+    else:
+        found = _checks.real_array("link_cost", _tables.matched("link_cost", given, *labels), ndim=2)
+        if found.shape != shape:
+            raise ValueError(f"link_cost must be a number or have the shape of the costs, {shape}, got {found.shape}")
+        if found.min() < 0.0:
+            place = tuple(int(k) for k in np.argwhere(found < 0.0)[0])
+            raise ValueError(f"link_cost must not be negative, got {found[place]} at {place}")
+        found = found.copy()
+        found.setflags(write=False)
+    return found if found.any() else None
 
 
 def potentials_of(sense: str) -> tuple[float, float]:

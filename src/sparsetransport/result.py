@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from . import _checks, _tables, describe
 from ._checks import Floats, Ints
+from ._progress import shown
 from .effort import PROOFS, Effort, as_effort
 
 if TYPE_CHECKING:
@@ -197,6 +198,7 @@ class Parts(NamedTuple):
     constant: float  # the objective of the empty plan
     sense: tuple[str, str] = ("=", "=")
     weights: tuple[float, float] = (1.0, 1.0)
+    value_links: float = 0.0
 
 
 class Facts(NamedTuple):
@@ -291,8 +293,8 @@ class Result(Gap):
         >>> print(st.solve([[0.0, 2.0], [2.0, 1.0]], budget=1, unbalanced=10.0, reg=0.1).summary())
         entries: 1 of 2 x 2
         objective: 5.01247
-        lower bound: 5
-        gap: 0.0125 (0.25 % of the objective)
+        lower bound: 5.01247
+        gap: ... (below 0.01 % of the objective)
         mass moved: 0.498753 of 1
         cost of transport: 0
         weight of marginals: 10
@@ -335,6 +337,20 @@ class Result(Gap):
     def value_linear(self) -> float:
         """The cost of transport alone."""
         return self._parts.value_linear
+
+    @property
+    def value_links(self) -> float:
+        """The fixed cost of the links in use; zero where links have none.
+
+        Examples
+        --------
+        >>> import numpy as np, sparsetransport as st
+        >>> C, a, b = [[1.0, 2.0, 5.0], [3.0, 1.0, 1.0]], [4.0, 6.0], [3.0, 2.0, 2.0]
+        >>> res = st.solve(C, a, b, unbalanced=np.inf, sense=("<=", "="), link_cost=1.5)
+        >>> res.value, res.value_linear, res.value_links
+        (11.5, 7.0, 4.5)
+        """
+        return self._parts.value_links
 
     @property
     def sparse_plan(self) -> "scipy.sparse.coo_array":
@@ -436,6 +452,16 @@ class Result(Gap):
         ([(('source', 0), ('target', 0))], 4)
         """
         return describe.graph(self._parts, self._facts)
+
+    def to_obsp(self, data: Any, key: str = "transport") -> Any:
+        """Put the plan into ``data.obsp[key]`` of an AnnData that holds the points of both sides, by their names.
+
+        Returns
+        -------
+        scipy.sparse.csr_array
+            What was put there: of shape (n_obs, n_obs), with the mass from the cell of a row to that of a column.
+        """
+        return describe.into_obsp(self._parts, self._facts, data, key)
 
     def save(self, path: Any, *, problem: bool | None = None) -> None:
         """Write the result to a file that `load` reads, exact to the bit.
@@ -559,7 +585,12 @@ class Result(Gap):
         return max(proof.lower_bound for proof in self._proofs.values())
 
     def certify(
-        self, *, effort: "str | Effort | None" = None, gap_tol: float = 0.0, time_limit: float | None = None
+        self,
+        *,
+        effort: "str | Effort | None" = None,
+        gap_tol: float = 0.0,
+        time_limit: float | None = None,
+        progress: bool = False,
     ) -> Certificate:
         """The tight bound, by maximising the dual; from then on ``lower_bound`` and ``gap`` use it too.
 
@@ -573,6 +604,8 @@ class Result(Gap):
             Stronger bounds follow until the relative gap is below this.
         time_limit : float, optional
             Seconds after which no stronger bound is begun, and those that go on for long are stopped.
+        progress : bool
+            Show the gap so far on a terminal.
 
         Examples
         --------
@@ -585,11 +618,12 @@ class Result(Gap):
         seconds = None if time_limit is None else _checks.number("time_limit", time_limit, positive=True)
         how = as_effort("effort", effort if effort is not None else "default" if seconds is None else "thorough")
         level = (CHEAP, TIGHT, LONG)[PROOFS.index(how.proofs)]
-        if level not in self._proofs:
-            self._proofs[level] = self._backing.prove(self._parts, min(level, TIGHT))
-        known = max(self._proofs.values(), key=lambda proof: proof.lower_bound)
-        if level == LONG and known.relative_gap > gap_tol:
-            self._proofs[LONG] = self._backing.prove_further(self._parts, known, how, gap_tol, seconds)
+        with shown(progress):
+            if level not in self._proofs:
+                self._proofs[level] = self._backing.prove(self._parts, min(level, TIGHT))
+            known = max(self._proofs.values(), key=lambda proof: proof.lower_bound)
+            if level == LONG and known.relative_gap > gap_tol:
+                self._proofs[LONG] = self._backing.prove_further(self._parts, known, how, gap_tol, seconds)
         return self._proofs[level]
 
 
@@ -613,6 +647,7 @@ def summary_lines(result: Result, *, bound: bool) -> dict[str, str]:
     return lines | {
         "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
         "cost of transport": f"{result.value_linear:.6g}",
+        **({"cost of links": f"{result.value_links:.6g}"} if result.value_links else {}),
         "weight of marginals": " and ".join(map(_weight, dict.fromkeys(result.log["unbalanced"]))),
         "marginal error, rows": _error(missed[0], parts.wanted[0]),
         "marginal error, columns": _error(missed[1], parts.wanted[1]),

@@ -116,7 +116,10 @@ def _of_result(result: Result, facts: Facts) -> tuple[Arrays, dict[str, Any]]:
         proofs[name] = {"value": proof.value, "lower_bound": proof.lower_bound, "constant": proof._constant}
         proofs[name]["log"] = list(map(tuple, proof.log))
         arrays |= {f"{name}_{dual}": _checks.to_numpy(getattr(proof, dual)).astype(np.float64) for dual in _DUALS}
-    meta = {name: getattr(parts, name) for name in ("shape", "value", "value_linear", "constant", "sense", "weights")}
+    meta = {
+        name: getattr(parts, name)
+        for name in ("shape", "value", "value_linear", "constant", "sense", "weights", "value_links")
+    }
     meta |= {name: getattr(facts, name) for name in ("labels", "library", "kernel_errors", "is_delta", "budget")}
     meta |= {"status": result.status.name, "converged": bool(result.converged), "kkt": result.kkt, "proofs": proofs}
     meta |= {"log": {name: value for name, value in result.log.items() if _is_plain(value)}, "problem": None}
@@ -136,6 +139,8 @@ def _of_problem(problem: Problem, arrays: Arrays) -> dict[str, Any]:
             arrays[f"gram_{side}"] = gram.matrix
         if gram.points.size:
             arrays[f"kernel_points_{side}"] = gram.points
+    if problem.link_cost is not None:
+        arrays["link_cost"] = problem.link_cost
     metric = {code: name for name, code in METRICS.items() if name != "cosine"}  # which is scaled squared distances
     lazy = {"metric": metric[cost.kind], "scale": cost.scale} if problem.cost.is_lazy else None
     return {"lazy": lazy, "kernels": kernels, "unbalanced": problem.unbalanced, "reg": problem.reg}
@@ -213,6 +218,7 @@ def _contents(arrays: Arrays, meta: dict[str, Any]) -> Contents:
         constant,
         _pair(meta["sense"], str),
         _pair(meta["weights"], float),
+        _float(meta.get("value_links", 0.0)),
     )
     labels = _pair(meta["labels"], list | None)
     if any(each is not None and len(each) != length for each, length in zip(labels, shape, strict=True)):
@@ -281,7 +287,8 @@ def _problem(held: dict[str, Any], read: _Reader, parts: Parts, facts: Facts) ->
     sides = zip(_SIDES, held["kernels"], parts.shape, strict=True)
     first, second = (_gram(side, about, read, length) for side, about, length in sides)
     weights, reg = _pair(held["unbalanced"], float), _float(held["reg"])
-    about: Any = parts.points, facts.labels, parts.sense, facts.library
+    fees = read.floats("link_cost", m, n) if "link_cost" in read.arrays else None
+    about: Any = parts.points, facts.labels, parts.sense, facts.library, fees
     return Problem(cost, *parts.wanted, first, second, weights, reg, *about)
 
 

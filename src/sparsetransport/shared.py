@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _checks, _tables
 from ._checks import ArrayLike, Floats, Ints
+from ._progress import shown
 from ._tables import Labels
 from .budgets import Limits, Matroid, Pair, as_matroid, counts, free, limits_of, pairs_of
 from .build_result import build_result
@@ -163,6 +164,7 @@ def solve_shared(
     tol: float | None = None,
     n_jobs: int | None = None,
     callback: Callback | None = None,
+    progress: bool = False,
 ) -> SharedResult:
     r"""Choose one set of links for many scenarios.
 
@@ -200,6 +202,8 @@ def solve_shared(
         Threads: -1 for all cores; None for one. The result does not depend on it.
     callback : callable, optional
         Called after each step with its index, pair, objective and number of links; a true answer stops the solve.
+    progress : bool
+        Show links and objective so far on a terminal.
 
     Returns
     -------
@@ -234,9 +238,11 @@ def solve_shared(
     how = chosen_effort(effort, polish, None, improves=True)
     _checks.function("callback", callback)
     warn_of_rounding(max(scenarios, key=lambda one: (one.side_is_lost, one.scale / (one.cost.common or np.inf))))
-    outcome = find_shared(
-        SharedSearch(scenarios, shares, Constraint(matroid, shape), how, there, begun.pairs, exact, threads, callback)
-    )
+    constraint = Constraint(matroid, shape)
+    with shown(progress):
+        outcome = find_shared(
+            SharedSearch(scenarios, shares, constraint, how, there, begun.pairs, exact, threads, callback)
+        )
     return as_result(outcome, [Certifier(one, limits, exact, how) for one in scenarios], shares)
 
 

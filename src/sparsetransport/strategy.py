@@ -15,9 +15,11 @@ import numpy as np
 
 from . import effort, hard
 from ._checks import Floats, Ints, to_numpy
+from ._progress import tell
 from .budgets import Pair, free, pairs_of
 from .certify import bounds, one_to_one
 from .certify.certifier import Certifier
+from .charged import slope_scaled
 from .effort import DEFAULT, QUICK, Effort
 from .engine import matching, slack
 from .engine.omp_solver import OMPSolver
@@ -70,7 +72,9 @@ class GapTest:
         for tight in (CHEAP, TIGHT):
             if tight not in self.proofs:
                 self.proofs[tight] = self.certifier(plan.rows, plan.cols, plan.mass, value, tight)
-            if replace(self.proofs[tight], value=value).relative_gap <= self.gap_tol:
+            gap = replace(self.proofs[tight], value=value).relative_gap
+            tell(gap=f"gap {gap:.2%}")
+            if gap <= self.gap_tol:
                 return True
         return False
 
@@ -96,7 +100,7 @@ class Search:
         self.found: Outcome | None = None  # in place of what a smaller effort would find
         self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
         self.deadline = deadline  # of `time.monotonic`, after which the best plan so far must do
-        self.on_trees = problem.has_trees and (problem.is_sided or not how.is_quick)
+        self.on_trees = problem.has_trees and (problem.is_sided or problem.is_charged or not how.is_quick)
         self.operations = 0.0  # that the last plan took
         self.is_cut, self.seeks_optimum = False, True  # growing ended early; the unbudgeted optimum is a start on trees
         self.certifier = Certifier(problem, constraint.limits, tol, how, is_whole=constraint.oracle is None)
@@ -181,7 +185,7 @@ def find(search: Search) -> Outcome:
     if priced is not None:
         return priced
     plan = _find_on_trees(search) if search.on_trees else _find(search)
-    if plan.status is Status.OPTIMAL and search.tol <= EXACT:
+    if plan.status is Status.OPTIMAL and search.tol <= EXACT and not search.problem.is_charged:
         keep_optimum(search.problem, plan)
     return plan
 
@@ -224,20 +228,30 @@ def _has_room(search: Search, plan: Outcome) -> bool:
 def _find_hard(search: Search) -> Outcome:
     """The best plan that keeps the hard marginals, by soft problems with prices; or the one that misses least."""
     problem, how = search.problem, search.effort
-    optimum = unbudgeted_optimum(problem, how)
+    weights = how.charged_weights if problem.is_charged else how.hard_weights
+    optimum = slope_scaled(problem, how) if problem.is_charged else unbudgeted_optimum(problem, how)
     is_within = search.is_within(optimum)
     if is_within and optimum.status is Status.OPTIMAL:
         optimum.record.jump(Outcome(*nothing(), Status.LOCAL, (), Record(), True), optimum, problem.value(*optimum[:3]))
         return optimum
     best, record = optimum if is_within else None, Record()
-    costs = prices(problem, how) if optimum.status is Status.OPTIMAL else hard.free(problem)
-    for k, weight in enumerate(how.hard_weights):
-        is_whole = k < how.hard_searches or best is None
-        start = Links.of(best) if best is not None and not is_whole else search.given
+    if optimum.status is Status.INFEASIBLE:
+        costs = hard.free(problem)
+    else:
+        costs = prices(problem.only(optimum.rows, optimum.cols) if problem.is_charged else problem, how)
+    for k, weight in enumerate(weights):
+        is_whole = best is None or k < (1 if problem.is_charged else how.hard_searches)
+        start = search.given
+        if best is not None and not (is_whole and (start.pairs or not problem.is_charged)):
+            start = Links.of(best)
         one = Search(
             hard.relaxed(problem, weight, costs),
             search.constraint,
-            how if is_whole else replace(how, tree_starts=(effort.Grown(),), tree_finish=(), starts=(effort.Grown(),)),
+            how
+            if is_whole
+            else replace(
+                how, tree_starts=(effort.Grown(),), tree_finish=(), charged_finish=(), starts=(effort.Grown(),)
+            ),
             given=start,
             tol=search.tol,
             callback=search.callback if k == 0 else None,
@@ -254,7 +268,7 @@ def _find_hard(search: Search) -> Outcome:
             if best is not None:
                 record.jump(best, kept, problem.value(*kept[:3]))
             best = kept
-            if kept.status is not Status.INFEASIBLE and k + 1 >= how.hard_searches:
+            if kept.status is not Status.INFEASIBLE and (problem.is_charged or k + 1 >= how.hard_searches):
                 costs = prices(there, how)
         if plan.status is Status.STOPPED:
             return best._replace(status=Status.STOPPED)
@@ -395,7 +409,8 @@ def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> 
 def _find_on_trees(search: Search) -> Outcome:
     how, best = search.effort, None
     if not any(isinstance(start, effort.Found) for start in how.tree_starts):
-        best = _grown_on_trees(search) if search.problem.is_sided else _grown(search)
+        is_plain = not (search.problem.is_sided or search.problem.is_charged)
+        best = _grown(search) if is_plain else _grown_on_trees(search)
         if search.is_enough(best):
             return best
     solver: TreeSolver | None = None
@@ -414,15 +429,19 @@ def _find_on_trees(search: Search) -> Outcome:
         if solver is not None and isinstance(start, effort.Matching):
             break
     assert best is not None, "an effort must begin with Grown or Found"
-    return best if solver is None else _improve_on_trees(how.tree_finish, solver, search)
+    finish = how.charged_finish if search.problem.is_charged else how.tree_finish
+    return best if solver is None else _improve_on_trees(finish, solver, search)
 
 
 def _grown_on_trees(search: Search) -> Outcome:
     """What was given, grown by local search on trees; or the unbudgeted optimum, where that is allowed."""
-    solver = search.trees(Outcome(*nothing(), Status.LOCAL, (), Record(), True), search.given)
+    charged, given = search.problem.is_charged, search.given
+    if charged and not given.pairs:
+        given = Links.of(slope_scaled(search.problem, search.effort))
+    solver = search.trees(Outcome(*nothing(), Status.LOCAL, (), Record(), True), given)
     solver.improve(next((how for how in search.effort.tree_improvers if isinstance(how, effort.TreeSearch)), _SEARCH))
     grown = solver.outcome()
-    if grown.status in _ENDED:
+    if grown.status in _ENDED or charged:
         return grown
     optimum = optimum_from(search.problem, grown)
     if optimum is not None and search.is_within(optimum):
@@ -444,7 +463,7 @@ def _improve_on_trees(improvers: Sequence[Any], solver: TreeSolver, search: Sear
 def _perturb(how: effort.Perturb, solver: TreeSolver, search: Search) -> None:
     allowed = min(share * solver.effort[0] + free for share, free in how.limits)
     optimum, enough = search.problem.memo.get("optimum"), -np.inf
-    if optimum is not None and search.seeks_optimum and how.close > 0.0:
+    if optimum is not None and search.seeks_optimum and how.close > 0.0 and not search.problem.is_charged:
         least = search.problem.value(optimum.rows, optimum.cols, optimum.mass)
         enough = least + how.close * abs(least)
     rng = np.random.default_rng(how.seed)

@@ -4,9 +4,10 @@ from collections.abc import Iterable
 from typing import Unpack
 
 from ._checks import ArrayLike
+from ._progress import shown, tell
 from .api import solve_after
 from .options import Budget, Options, SolveOptions
-from .problem import KernelsLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
+from .problem import KernelsLike, LinkCostLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
 from .result import Result, Status
 
 
@@ -20,6 +21,7 @@ def solve_sweep(
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     **options: Unpack[SolveOptions],
 ) -> list[Result]:
     """Solve a problem with several budgets, one after another.
@@ -30,7 +32,7 @@ def solve_sweep(
 
     Parameters
     ----------
-    C, a, b, kernels, unbalanced, reg, sense
+    C, a, b, kernels, unbalanced, reg, sense, link_cost
         As in `solve`.
     budgets : list of int, Matroid or None
         The budgets, from few links to many; ``None`` for no budget.
@@ -61,10 +63,12 @@ def solve_sweep(
     if "budget" in options:
         raise TypeError("budget must not be given to solve_sweep, which takes a list: budgets=")
     checked = [Options.checked(budget=budget, **options) for budget in budgets]
-    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
+    problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     found: list[Result] = []
-    for each in checked:
-        found.append(solve_after(problem, each, found))
-        if found[-1].status is Status.STOPPED:
-            break
+    with shown(options.get("progress", False)):
+        for each in checked:
+            tell(budget=f"budget {each.matroid}")
+            found.append(solve_after(problem, each, found))
+            if found[-1].status is Status.STOPPED:
+                break
     return found

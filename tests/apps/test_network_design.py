@@ -577,3 +577,42 @@ def test_with_more_products_than_plants_each_has_the_plant_of_its_largest_flow()
     links = dedicated(profit, supply, demand)
     assert np.bincount(links[:, 0]).tolist() == [1, 2]
     assert sorted(links[:, 1].tolist()) == [0, 1, 2]
+
+
+def test_links_that_cost_more_than_they_earn_are_not_built():
+    """The net profit is at least that of every design with a fixed number of links, and no link is worth dropping."""
+    rng = np.random.default_rng(0)
+    profit, demand = rng.uniform(0.5, 1.5, (5, 5)), rng.uniform(0.5, 1.5, (6, 5))
+    cost = rng.uniform(0.05, 0.3, (5, 5))
+    supply = np.full(5, 1.3)
+    network = design(profit, supply, demand, link_cost=cost)
+    assert network.net_profit == pytest.approx(network.expected_profit - cost[tuple(network.links.T)].sum())
+    for count in (4, 6, 8):
+        other = design(profit, supply, demand, links=count)
+        assert network.net_profit >= other.expected_profit - cost[tuple(other.links.T)].sum()
+    for k in range(len(network.links)):
+        rest = np.delete(network.links, k, axis=0)
+        loss = network.expected_profit - network.evaluate(rest)[0].expected
+        assert loss >= cost[tuple(network.links[k])] - 1e-9
+    fixed = [(0, 4), (1, 3)]
+    kept = design(profit, supply, demand, link_cost=9.0, fixed=fixed)
+    assert kept.links.tolist() == [list(pair) for pair in fixed]
+    assert kept.cost_of_links == 0.0
+
+
+def test_all_demand_is_served_where_it_can_be():
+    """Even where that loses money; else a warning names the products."""
+    rng = np.random.default_rng(1)
+    profit, demand = rng.uniform(0.5, 1.5, (5, 5)), rng.uniform(0.5, 1.5, (6, 5))
+    profit[:, 3] -= 2.0
+    supply = np.full(5, 1.6)
+    most = design(profit, supply, demand, links=12)
+    served = design(profit, supply, demand, links=12, demand="exact")
+    assert most.training.unmet[:, 3].min() > 0.0
+    assert served.training.unmet.max() < 1e-9
+    assert served.expected_profit == pytest.approx(
+        float(served.training.weights @ (served.training.flows @ profit[tuple(served.links.T)]))
+    )
+    assert served.expected_profit < most.expected_profit
+    with pytest.warns(UserWarning, match="demand='exact' cannot be met in all scenarios: products"):
+        design(profit, supply, demand, links=3, demand="exact")

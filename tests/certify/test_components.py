@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from proving import drawn, false_claims
 
 import sparsetransport as st
 from sparsetransport.budgets import limits_of
@@ -86,9 +85,3 @@ def test_budgets_that_it_does_not_know_get_a_bound_and_no_plan():
     assert not _has_parts(problem, limits_of(None, (5, 5)))
     wide = st.Problem.from_points(np.eye(3), np.eye(3), kernels=st.RBF(1.0))
     assert not _has_parts(wide, limits_of(st.Uniform(2), (3, 3)))
-
-
-@pytest.mark.parametrize("seed", range(120))
-def test_nothing_that_is_said_of_a_small_problem_is_false(seed):
-    """No bound above the optimum, which fractions know, and no plan called optimal that is not."""
-    assert false_claims(drawn(seed, 9)) == []

@@ -103,6 +103,18 @@ def test_half_as_many_links_as_points():
     assert "split stars" in {each.name for each in certificate.log}
 
 
+def test_either_side_may_be_the_one_that_is_split():
+    """Random costs: the best plan splits rows and no column, or the other way about; both are closed."""
+    rng = np.random.default_rng(11)
+    C, a, b = rng.random((12, 12)), rng.lognormal(size=12), rng.lognormal(size=12)
+    gaps = []
+    for costs, *masses in ((C, a, b), (C.T, b, a)):
+        task = task_of(st.Problem.from_matrices(costs, *masses), st.Uniform(6))
+        gaps.append(1.0 - SPLIT.run(task).bound / task.value)
+        assert gaps[-1] < 1e-3
+    assert gaps[0] == pytest.approx(gaps[1], abs=1e-3)
+
+
 def test_a_bound_without_time_is_minus_infinity():
     problem = st.Problem.from_matrices(np.random.default_rng(0).random((5, 5)))
     assert SPLIT.run(task_of(problem, 4, 0.0)).bound == -np.inf

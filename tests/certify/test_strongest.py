@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from proving import drawn, false_claims
 
 import sparsetransport as st
 from sparsetransport.certify import certifier, strongest
@@ -38,7 +39,7 @@ def test_bounds_follow_until_the_gap_is_small_enough(monkeypatch, C):
     result = st.solve(C, budget=8, gap_tol=1e-6)
     assert result.status is st.Status.OPTIMAL_PROVEN
     assert str(result.status) == "no plan within the budget is better: proven"
-    proof = result.certify(time_limit=1.0)
+    proof = result.certify(effort="thorough")
     assert [each.name for each in proof.log][-2:] == ["weak", "strong"]
     assert proof.log[-2].value == 0.1 * value
     assert proof.lower_bound == result.lower_bound == result.value
@@ -70,7 +71,7 @@ def test_a_bound_has_half_of_the_time_that_is_left(monkeypatch, C):
 
     bounds_of(monkeypatch, ("first", run), ("last", run))
     st.solve(C, budget=8).certify(time_limit=100.0)
-    assert 40.0 < left[0] < 51.0 < 90.0 < left[1] <= 100.0
+    assert 0.4 * left[1] < left[0] <= 50.0 < left[1] <= 100.0
 
 
 def test_a_budget_of_the_users_own_gets_no_plan_that_it_may_not_allow(monkeypatch, C):
@@ -113,3 +114,9 @@ def test_a_time_limit_ends_a_solve(C):
         with pytest.raises(ValueError, match="time_limit must be a positive number"):
             solve(*[C] * (1 + (solve is st.solve_sample)), time_limit=0.0)
     assert [plan.value for plan in st.solve_batch([C], budget=8, time_limit=100.0)]
+
+
+@pytest.mark.parametrize("seed", [*range(36), 489, 665])  # those that an earlier version failed, and others
+def test_nothing_that_is_said_of_a_small_problem_is_false(seed):
+    """No bound above the optimum, which fractions know, and no plan called optimal that is not."""
+    assert false_claims(drawn(seed)) == []

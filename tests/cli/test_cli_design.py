@@ -142,9 +142,9 @@ def test_fewer_links_than_asked_for_are_explained(folder):
     assert "fewer links" not in run(links=5).stdout
     write(folder / "demand.csv", ["scenario", *PRODUCTS], ["only"], [[9.0, 0.0, 0.0, 0.0]])
     why = "since no other one that may be built is of use\n"
-    assert f"fewer links: 6 of 12, {why}" in run(links=12).stdout
+    assert f"fewer links: 1 of 12, {why}" in run(links=12).stdout
     why = "since no other one within --max-per-plant is of use\n"
-    assert f"fewer links: 6 of 12, {why}" in run("--max-per-plant", 3, links=12).stdout
+    assert f"fewer links: 1 of 12, {why}" in run("--max-per-plant", 3, links=12).stdout
 
 
 def test_time_to_compile_is_told_apart(folder, monkeypatch):
@@ -385,3 +385,26 @@ def test_amounts_that_make_no_sense_are_one_sentence(folder, capacity, message):
     answer = run()
     assert answer.exit_code == 2
     assert answer.stderr.startswith(f"Error: {message}")
+
+
+def test_links_that_cost_something_and_demand_to_be_served(folder):
+    """One number or a file for their cost, instead of --links; the profit that is left is told."""
+    write(folder / "fees.csv", ["plant", *PRODUCTS[::-1]], PLANTS[::-1], np.full((3, 4), 4.0))
+    files = ["design", "--profit", "profit.csv", "--supply", "supply.csv", "--demand", "demand.csv"]
+    told = []
+    for fee in ("4", "fees.csv"):
+        answer = CliRunner().invoke(cli.app, [*files, "--link-cost", fee, "--out", "links.csv"])
+        assert answer.exit_code == 0
+        told.append(
+            (answer.stdout.split("which leaves a profit of ")[1].split()[0], len(links_of(folder / "links.csv")))
+        )
+    assert told[0] == told[1]
+    assert 3 <= told[0][1] < 6
+    served = run("--serve", "exact", links=1)
+    assert "demand='exact' cannot be met" in served.stderr
+    for options, message in (
+        ([], "give --links, --link-cost or both"),
+        (["--links", "2", "--serve", "all"], "--serve"),
+    ):
+        bad = CliRunner().invoke(cli.app, [*files, *options])
+        assert (bad.exit_code, message in bad.stderr) == (2, True)

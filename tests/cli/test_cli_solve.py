@@ -235,6 +235,7 @@ def test_the_summary_says_how_much_mass_is_moved(files, costs, b, moved, missed)
         (["--kernel", "laplace", "--bandwidth", "2"], {"kernels": st.Laplace(2.0)}),
         (["--kernel", "delta"], {"kernels": st.Delta()}),
         (["--bandwidth", "0.2"], {"kernels": st.RBF(0.2)}),
+        (["--bandwidth", "0.5*mean"], {"kernels": st.RBF("0.5*mean")}),
         (["--metric", "euclidean", "--normalize-cost"], {"metric": "euclidean", "normalize_cost": True}),
         (["--metric", "cosine"], {"metric": "cosine"}),
         (["--unbalanced", "3,50", "--reg", "0.5"], {"unbalanced": (3.0, 50.0), "reg": 0.5}),
@@ -329,7 +330,7 @@ def test_the_tight_bound_is_not_below_the_cheap_one(files):
 
 def test_the_gap_of_the_summary_has_no_exponent(files):
     """A plan of one link that misses nearly everything: its gap is nearly all of a large objective."""
-    answer = invoke("x.npy", "y.npy", "--budget", "1", "--unbalanced", "1e5", "--bound", "tight")
+    answer = invoke("x.npy", "y.npy", "--budget=1", "--unbalanced=1e5", "--bound=tight", "--bandwidth=median")
     gap = next(line for line in answer.stdout.splitlines() if line.startswith("gap: "))
     assert re.fullmatch(r"gap: \d{4,} \(9\d\.\d\d % of the objective\)", gap)
 
@@ -888,3 +889,27 @@ def test_supply_at_most_and_demand_exactly(folder):
     assert "--demand exact" in soft.stderr
     bad = invoke(*data, "--supply", "most")
     assert (bad.exit_code, bad.stderr.count("--supply must be one of 'at-most', 'exact', 'at-least'")) == (2, 1)
+
+
+def test_links_that_cost_something(folder):
+    """A number for all links, or a file whose rows and columns are matched by their names."""
+    (folder / "costs.csv").write_text("depot,x,y,z\nA,1,2,3\nB,3,1,1\n")
+    (folder / "fees.csv").write_text("depot,z,y,x\nB,9,1,1\nA,1,1,1\n")
+    (folder / "stock.csv").write_text("5\n6\n")
+    (folder / "need.csv").write_text("2\n3\n1\n")
+    data = ["--cost-matrix", "costs.csv", "--a", "stock.csv", "--b", "need.csv", "--supply", "at-most"]
+    data += ["--demand", "exact", "--out", "plan.json"]
+    for fee, best in (("0.5", 6.0 + 1.5), ("fees.csv", 8.0 + 3.0)):
+        answer = invoke(*data, "--link-cost", fee)
+        assert answer.exit_code == 0
+        plan = json.loads((folder / "plan.json").read_text())
+        assert plan["value"] == pytest.approx(best)
+        assert plan["value_links"] == pytest.approx(best - plan["value_linear"])
+        assert f"cost of links: {plan['value_links']:.6g}" in answer.stdout
+    for options, message in (
+        (["--link-cost", "-1"], "--link-cost must"),
+        (["--link-cost", "1", "--within", "0.1"], "--within must not be given with --link-cost"),
+        (["--link-cost", "stock.csv"], "stock.csv has the shape"),
+    ):
+        bad = invoke(*data, *options)
+        assert (bad.exit_code, message in bad.stderr) == (2, True)

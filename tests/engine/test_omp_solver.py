@@ -30,6 +30,20 @@ def test_a_plan_may_outgrow_its_first_room(kernel, monkeypatch):
     assert support(cramped) == support(roomy)
 
 
+@pytest.mark.parametrize("reg", [0.0, 0.1])
+def test_gram_columns_may_be_forgotten(reg, monkeypatch):
+    """With room for few columns beyond those of the plan, which are computed anew, the plan is that of the matrix."""
+    rng = np.random.default_rng(4)
+    X, Y = rng.normal(size=(60, 2)), rng.normal(size=(50, 2)) + 0.5
+    solve = {"budget": 8, "reg": reg, "kernels": st.RBF(0.5)}
+    dense = st.solve_sample(X, Y, lazy=False, **solve)
+    monkeypatch.setattr(omp_solver, "_SPARE_COLUMNS", 2)
+    monkeypatch.setattr(omp_solver, "first_entries", lambda *_: 4)
+    lazy = st.solve_sample(X, Y, lazy=True, **solve)
+    np.testing.assert_array_equal(lazy.path.pairs, dense.path.pairs)
+    np.testing.assert_allclose(lazy.plan, dense.plan, rtol=1e-9, atol=1e-12)
+
+
 def test_pauses_change_nothing(monkeypatch):
     """The kernel returns to Python now and then, for Ctrl-C; how often makes no difference to the plan."""
     case = instance(0, 30, 25, "rbf", 0.1, (10.0, 10.0))
@@ -323,7 +337,8 @@ def test_few_links_are_nearly_as_good_as_a_gap_asked_for_finds():
     """Far below what the unbudgeted optimum has: OMP alone is at two or three times the objective."""
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        problem = st.Problem.from_points(rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0)
+        X, Y = rng.normal(size=(40, 2)), rng.normal(size=(30, 2)) + 1.0
+        problem = st.Problem.from_points(X, Y, kernels="median")
         plain, default, asked = (
             st.solve(problem, budget=5, **options).value for options in ({"polish": False}, {}, {"gap_tol": 1e-9})
         )
@@ -337,7 +352,7 @@ def test_the_status_is_of_the_plan_at_the_end():
     for seed in range(40):
         rng = np.random.default_rng(seed)
         x, y = rng.normal(size=(rng.integers(5, 30), 2)), rng.normal(size=(rng.integers(5, 30), 2)) + 0.3
-        problem = st.Problem.from_points(x, y)
+        problem = st.Problem.from_points(x, y, kernels="median")
         for result in (
             st.solve(problem, budget=st.PerColumn(1)),
             st.solve_batch([problem], budget=st.PerColumn(1))[0],

@@ -91,14 +91,29 @@ def test_more_columns_keep_those_there_are():
     points = np.random.default_rng(0).normal(size=(20, 2))
     lazy = Gram.of_points(st.RBF(1.0), points, lazy=True).compiled(2.0, 4)
     lazy.columns[:] = np.arange(4.0)[:, None]
-    lazy.slot[-1] = 3
+    lazy.slot[:3], lazy.slot[-1] = np.arange(3), 3
     assert state.with_more_columns(lazy, 1) is lazy
     larger = state.with_more_columns(lazy, 5)
-    np.testing.assert_array_equal(larger.columns[:4], lazy.columns)
+    np.testing.assert_array_equal(larger.columns[:3], lazy.columns[:3])
     assert larger.columns.shape == (13, 20)
     assert state.with_more_columns(larger, 50).columns.shape == (20, 20)
     dense = Gram.of_points(st.RBF(1.0), points, lazy=False).compiled(2.0, 4)
     assert state.with_more_columns(dense, 50) is dense
+
+
+def test_columns_that_are_not_needed_make_room():
+    """What is needed stays, wherever it was; only if that is not enough there is more room."""
+    points = np.random.default_rng(0).normal(size=(20, 2))
+    lazy = Gram.of_points(st.RBF(1.0), points, lazy=True).compiled(2.0, 6)
+    expected, there = st.RBF(1.0).gram(points), np.array([7, 3, 11, 0, 19])
+    lazy.columns[:5], lazy.slot[there], lazy.slot[-1] = expected[there], np.arange(5), 5
+    fewer = state.with_more_columns(lazy, 4, np.array([19, 3, 3]))
+    assert fewer.columns is lazy.columns
+    assert np.flatnonzero(fewer.slot[:-1] >= 0).tolist() == [3, 19]
+    np.testing.assert_allclose(fewer.columns[fewer.slot[[3, 19]]], expected[[3, 19]], rtol=1e-12)
+    more = state.with_more_columns(fewer, 5, np.array([19, 3, 4]))
+    assert more.columns.shape == (17, 20)
+    np.testing.assert_allclose(more.columns[more.slot[[3, 19]]], expected[[3, 19]], rtol=1e-12)
 
 
 def test_a_search_stalls_after_so_many_steps_without_gain():

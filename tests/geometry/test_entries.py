@@ -70,8 +70,12 @@ def test_points_that_nearly_coincide_keep_their_digits(metric):
 @pytest.mark.parametrize("kernel", [st.RBF(0.7), st.IMQ(0.7), st.IMQv2(0.7), st.Laplace(0.7)])
 def test_kernel_values_between_two_lists_of_points(kernel):
     rows, cols = RNG.integers(0, 13, 5), RNG.integers(0, 13, 7)
-    block = _entries.gram_block(kernel.code, 0.7, X, rows, cols)
+    block, by_products = (
+        _entries.gram_block(kernel.code, 0.7, X, lengths, rows, cols)
+        for lengths in (np.zeros(0), np.sum(X * X, axis=1))
+    )
     np.testing.assert_allclose(block, kernel.gram(X)[np.ix_(rows, cols)], rtol=1e-11)
+    np.testing.assert_allclose(by_products, block, rtol=1e-11)
     square = cdist(X[rows], X[cols], "sqeuclidean")
     if isinstance(kernel, st.RBF):
         np.testing.assert_allclose(block, np.exp(-square / 1.4), rtol=1e-12)

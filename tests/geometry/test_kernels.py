@@ -186,3 +186,23 @@ class TestOwn:
             st.solve(np.eye(2), kernels=self.cauchy)
         with pytest.raises(ValueError, match=r"kernels\[0\].*lazy, got the function cauchy: pass lazy=False"):
             st.solve_sample(self.X, self.Y, kernels=self.cauchy, lazy=True)
+
+
+def test_multiples_of_a_rule():
+    """With spaces or without; an error names the rules."""
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    whole = st.RBF("median").bandwidth(points)
+    for text in ("0.25*median", " .25 * median"):
+        assert st.RBF(text).bandwidth(points) == pytest.approx(0.25 * whole)
+        assert as_kernel("kernel", text) == st.RBF(text)
+    for wrong in ("median*2", "-1*median", "0*mean", "inf*mean", "x*mean", "mode"):
+        with pytest.raises(ValueError, match=r"sigma2 must be a positive number, 'median' or 'mean', or a multiple"):
+            st.IMQ(wrong)
+        with pytest.raises(ValueError, match="kernel must be one of"):
+            as_kernel("kernel", wrong)
+
+
+def test_the_default_of_points_is_a_tenth_of_the_median():
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    given, default = (st.Problem.from_points(points, points, kernels=each) for each in ("0.1*median", None))
+    np.testing.assert_array_equal(given.gram_a.matrix, default.gram_a.matrix)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 
 import sparsetransport as st
 from sparsetransport.geometry.costs import cost_matrix
@@ -82,6 +83,23 @@ def test_lazy_grams_have_the_entries_of_dense_ones(grams):
         np.testing.assert_allclose(gram.block(ROWS, COLS), matrix[np.ix_(ROWS, COLS)], atol=1e-12)
         np.testing.assert_allclose(gram.times(sparse), matrix @ sparse, atol=1e-12)
         np.testing.assert_allclose(gram.diagonal, matrix.diagonal())
+
+
+@pytest.mark.parametrize("d", [2, 10])
+@pytest.mark.parametrize("away", [0.0, 1e6])
+def test_products_with_many_masses(d, away):
+    """Tiles above the diagonal and their mirrors make the whole matrix, and far from the origin nothing cancels."""
+    points = np.random.default_rng(d).normal(size=(700, d))
+    points[1] = points[0]
+    vector = np.random.default_rng(0).normal(size=700)
+    for sigma2 in (1e-12, 0.01, 3.0):
+        expected = np.exp(cdist(points, points, "sqeuclidean") / (-2.0 * sigma2))
+        gram = Gram.of_points(st.RBF(sigma2), points + away, lazy=True)
+        loose = 1e-15 * away / sigma2**0.5  # from the coordinates
+        np.testing.assert_allclose(gram.times(vector), expected @ vector, atol=1e-11 + 1e3 * loose)
+        np.testing.assert_allclose(gram.times(-vector), -(expected @ vector), atol=1e-11 + 1e3 * loose)
+        block = gram.block(ROWS, COLS)
+        np.testing.assert_allclose(block, expected[np.ix_(ROWS, COLS)], atol=1e-12 + 10 * loose)
 
 
 def test_a_lazy_geometry_holds_no_matrix():

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _checks
 from ..options import CommonOptions
-from ..problem import Problem, SenseLike, senses_of, weights_of
+from ..problem import LinkCostLike, Problem, SenseLike, senses_of, weights_of
 from ..result import Result
 from .worker import Budgets, ProblemError, Stop, Task, batch_options, solve_chunk
 
@@ -34,6 +34,7 @@ class BatchOptions(CommonOptions, total=False):
     unbalanced: Any
     reg: float
     sense: SenseLike
+    link_cost: LinkCostLike
     n_jobs: int | None
     progress: bool
 
@@ -60,7 +61,7 @@ def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: 
     budget : int, Matroid, None or a function, optional
         One budget for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side
         has points. The function may be called more than once for a shape; an error in it is an error of the problem.
-    kernels, unbalanced, reg, sense
+    kernels, unbalanced, reg, sense, link_cost
         As in `solve`, for costs and masses. A `Problem` has its own and is refused if these are given too.
     n_jobs : int, optional
         The number of threads, up to four for each core; -1 for all cores. None for one thread, or for the backend of
@@ -105,6 +106,7 @@ def solve_stream(
     unbalanced: Any = "auto",
     reg: float = 0.0,
     sense: SenseLike = "=",
+    link_cost: LinkCostLike = None,
     n_jobs: int | None = None,
     progress: bool = False,
     on_error: str = "raise",
@@ -140,7 +142,8 @@ def solve_stream(
     senses_of(sense)
     _checks.number("reg", reg, positive=False)
     batch_options(None if callable(budget) else budget, {**options})
-    task = Task(budget, {"kernels": kernels, "unbalanced": unbalanced, "reg": reg, "sense": sense}, {**options}, Stop())
+    geometry = {"kernels": kernels, "unbalanced": unbalanced, "reg": reg, "sense": sense, "link_cost": link_cost}
+    task = Task(budget, geometry, {**options}, Stop())
     return _stream(problems, task, n_jobs, progress, on_error == "raise")
 
 

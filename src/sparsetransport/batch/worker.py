@@ -131,6 +131,8 @@ def _ready(k: int, item: Any, plain: bool, task: Task, budgets: "_Budgets") -> A
 def _is_plain(geometry: dict[str, Any]) -> bool:
     """True if costs and masses alone define the problems: `Delta` kernels, and valid weights shared by all."""
     kernels = geometry["kernels"]
+    if geometry["link_cost"] is not None:
+        return False
     try:
         if np.inf in weights_of(geometry["unbalanced"]).numbers or senses_of(geometry["sense"]) != ("=", "="):
             return False

@@ -195,7 +195,7 @@ def unreached(problem: Problem, side: int, u: Floats, count: int) -> tuple[float
 
 def dual_value(problem: Problem, conjugate: Conjugate, reached: tuple[int, int], u: Floats, v: Floats) -> float:
     """The bound that ``u`` and ``v`` prove; ``reg`` must be positive."""
-    alpha, beta = problem.smooth(u, v)
+    alpha, beta = problem.smooth(u, v, exact=True)
     return linear(problem, reached, u, v, alpha, beta) - conjugate(alpha, beta)[0] / problem.reg
 
 
@@ -210,10 +210,8 @@ def bound_at(problem: Problem, limits: Limits, u: Floats, v: Floats) -> tuple[fl
     reached = reach(problem, limits)
     if problem.reg > 0.0:
         return max(dual_value(problem, conjugate, reached, u, v) for conjugate in conjugates(problem, limits)), u, v
-    alpha, beta = problem.smooth(u, v)
-    above = max(
-        float((alpha[first : first + len(block), None] + beta - block).max()) for first, block in problem.cost.blocks()
-    )
+    alpha, beta = problem.smooth(u, v, exact=True)
+    above = -problem.steepest((-alpha, -beta))
     if above > 0.0 and problem.gram_a.is_delta:
         alpha, u = alpha - above, u - above / (2.0 * problem.unbalanced[0])
     elif above > 0.0 and problem.gram_b.is_delta:

@@ -8,8 +8,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from .. import hard
+from .. import charged, hard
 from .._checks import Floats, Ints, to_numpy
+from .._progress import tell
 from ..budgets import Limits
 from ..effort import DEFAULT, Effort
 from ..inner.solvers import UnboundedError
@@ -55,11 +56,14 @@ class Certifier:
     def __call__(self, rows: Ints, cols: Ints, mass: Floats, value: float, level: int) -> Certificate:
         """The cheap or the tight bound for a plan with this objective."""
         problem, tight, began = self.problem, level >= TIGHT, time.monotonic()
+        if problem.is_charged:
+            return self._linear(rows, cols, mass, value, level)
         if not problem.is_plain:
             return self._sided(rows, cols, mass, value, tight)
         priced = known_prices(problem)
         if priced is not None:  # which are a pass over all pairs already, and take long to find anew
             bound, u, v = bounds.priced_bound(problem, self.limits, priced.alpha, priced.beta)
+            bound = self._below(bound, u, v)
             log = (BoundRecord("prices", bound, time.monotonic() - began),)
             return Certificate(value, bound, priced.alpha, priced.beta, u, v, problem.constant, log)
         if tight:
@@ -82,7 +86,7 @@ class Certifier:
             bound, u, v = bounds.tight_bound(problem, self.limits, starts, value)
         bound = self._below(bound, u, v)
         log = (BoundRecord("dual", bound, time.monotonic() - began),)
-        dual = Certificate(value, bound, *problem.smooth(u, v), u, v, problem.constant, log)
+        dual = Certificate(value, bound, *problem.smooth(u, v, exact=True), u, v, problem.constant, log)
         if value - bound > (_EQUAL if tight else _CLOSE) * abs(value) and (tight or self._is_light):
             task = Task(problem, self.limits, (rows, cols, mass), value, np.inf, _EQUAL, self.effort)
             duals = tuple((u, v) for _, u, v in [(bound, u, v), *found])
@@ -96,6 +100,8 @@ class Certifier:
 
         They follow until the relative gap is within the tolerance, the time is up, or there are no more of them.
         """
+        if self.problem.is_charged:
+            return self._linear.prove_further(plan, known, how, gap_tol, deadline)
         duals = ((to_numpy(known.u), to_numpy(known.v)),)
         task = Task(self.problem, self.limits, plan, known.value, deadline, max(gap_tol, _EQUAL), how, duals)
         return self._followed(known, [each for each in BOUNDS if each.level > TIGHT], task)
@@ -107,6 +113,7 @@ class Certifier:
             began, bound = time.monotonic(), left.pop(0)
             if began > task.deadline:
                 break
+            tell(gap=f"gap {replace(known, value=task.value, lower_bound=best).relative_gap:.2%}", bound=bound.name)
             until = began + task.effort.bound_share * (task.deadline - began) if left else task.deadline
             proof = bound.run(task._replace(deadline=until, known=best))
             log.append(BoundRecord(bound.name, proof.bound, time.monotonic() - began))
@@ -116,6 +123,11 @@ class Certifier:
                     better, task = proof.plan, task._replace(plan=proof.plan, value=value)
             best = max(best, proof.bound)
         return replace(known, lower_bound=best, log=tuple(log)), better
+
+    @cached_property
+    def _linear(self) -> "Certifier":
+        """For the linear problem in place of one with costs of links; its plans are not the best ones with these."""
+        return Certifier(charged.relaxed(self.problem), self.limits, self.tol, self.effort, is_whole=False)
 
     def _below(self, bound: float, u: Floats, v: Floats) -> float:
         """The bound minus a rounding margin, by the size of the terms that these potentials have."""
@@ -149,8 +161,8 @@ class Certifier:
         if tight and problem.reg > 0.0 and value - best[0] > _EQUAL * abs(value):
             best = max(best, sided.tight_bound(problem, limits, best[1], best[2]), key=itemgetter(0))
         bound, alpha, beta = best
-        if self.is_bounded and not (problem.has_deltas or problem.reg > 0.0):
-            bound = max(bound, self._full_bound)
+        if self.is_bounded and not (problem.has_deltas or problem.is_hard or problem.reg > 0.0):
+            bound = max(bound, self._below(self._full_bound, *self._full_dual))
         u, v = sided.residuals(problem, alpha, beta)
         return Certificate(value, bound, alpha, beta, u, v, problem.constant if problem.constant < np.inf else 0.0)
 
@@ -212,11 +224,8 @@ class Certifier:
         problem, (u, v) = self.problem, self._full_dual
         if problem.gram_a.is_delta or problem.gram_b.is_delta:
             return self._bound_at((u, v))[0]
-        alpha, beta = problem.smooth(u, v)
-        steepest = min(
-            float((block - alpha[first : first + len(block), None] - beta).min())
-            for first, block in problem.cost.blocks()
-        )
+        alpha, beta = problem.smooth(u, v, exact=True)
+        steepest = problem.steepest((-alpha, -beta))
         # With negative costs a plan may move more mass than a and b hold.
         most = float(problem.a.sum() + problem.b.sum() + self.full.mass.sum())
         return bounds.linear(problem, bounds.reach(problem, self.limits), u, v, alpha, beta) + min(steepest, 0.0) * most

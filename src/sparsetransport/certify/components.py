@@ -23,6 +23,8 @@ from . import parts as subsets
 from .rounding import below
 
 _CLOSE = 1e-11  # of the objective: reduced costs that count as zero
+_SCALE = 1e3  # of the gap in the integer programme, whose solver has absolute tolerances
+_SURE = 1e-7  # of the gap: what these tolerances may leave out
 
 
 class Parts(NamedTuple):
@@ -124,8 +126,9 @@ def _master(parts: Parts, held: list[int], count: int) -> Floats:
     which = np.array(held)
     rows = np.vstack([_matrix(len(parts.wanted), which), np.ones(len(which))])
     right = np.append(np.ones(len(rows) - 1), float(count))
-    solved = linprog(parts.value[which], A_eq=rows, b_eq=right, method="highs-ds")
-    return np.asarray(solved.eqlin.marginals)
+    scale = float(np.abs(parts.value[which]).max()) or 1.0  # the solver has absolute tolerances
+    solved = linprog(parts.value[which] / scale, A_eq=rows, b_eq=right, method="highs-ds")
+    return np.asarray(solved.eqlin.marginals * scale)
 
 
 def _closed(
@@ -144,23 +147,33 @@ def _closed(
         if parts.is_exact[which].all():
             break
         _make_exact(parts, which)
+    most = bound + (1.0 - _SURE) * gap
     if not len(which):
-        return value, []
+        return most, []
+    reduced = parts.value[which] - sums[which]
+    least = min(float(reduced.min()), 0.0)
     rows = np.vstack([_matrix(points, which), np.ones(len(which))])
     right = np.append(np.ones(points), float(count))
     seconds = min(max(deadline - time.monotonic(), 0.1), 1e6)
     solved = milp(
-        parts.value[which],
+        _SCALE * (reduced - least) / gap,
         constraints=LinearConstraint(rows, right, right),
         integrality=np.ones(len(which), np.int64),
         bounds=Bounds(0, 1),
-        options={"mip_rel_gap": 1e-12, "time_limit": seconds},
+        options={"mip_rel_gap": 0.0, "time_limit": seconds},
     )
     if solved.status == 2:  # none of them makes a partition: there is no better one
-        return value, []
-    lower = value if solved.mip_dual_bound is None else min(value, float(solved.mip_dual_bound))
-    lower = max(bound, below(lower, abs(lower), 100))
-    return lower, [] if solved.x is None else which[solved.x > 0.5].tolist()
+        return most, []
+    share = 1.0 if solved.mip_dual_bound is None else solved.mip_dual_bound / _SCALE
+    lower = max(bound, min(most, _told(duals, count, least, value) + (share - _SURE) * gap))
+    if solved.x is None:
+        return lower, []
+    chosen = which[solved.x > 0.5].tolist()
+    found = float(parts.value[chosen].sum())
+    if bound < found < value - _SURE * gap:  # a smaller gap, of which less is left out
+        again, _ = _closed(parts, count, duals, bound, found, deadline, how)
+        lower = max(lower, again)
+    return lower, chosen
 
 
 def _subset_sums(each: Floats) -> Floats:

@@ -50,7 +50,8 @@ def bound(problem: Problem, limits: Limits, u: Floats, v: Floats, most_links: in
             fill(halves, wanted[side][lines], wanted[1 - side], *weights, 0.5 * problem.reg, table[lines])
         parts.append(least(table, capacity, limits.most))
     size = float(np.abs(terms).sum()) + sum(parts)
-    size += (np.abs(alpha).max() + np.abs(beta).max()) * (problem.a.sum() + problem.b.sum())  # of rounding in r
+    masses = problem.a.sum() + problem.b.sum() + wanted[0].sum() + wanted[1].sum()
+    size += (np.abs(alpha).max() + np.abs(beta).max()) * masses  # of rounding in r
     return below(float(terms.sum()) + sum(parts), size, m + n)
 
 
@@ -67,12 +68,13 @@ def least(table: Floats, capacity: Ints, total: int) -> float:
     for _ in range(_HALVINGS):
         price = 0.5 * (low + high)
         priced = table + price * links
-        best = max(best, float(priced.min(axis=1).sum()) - price * total)
+        held, paid = float(priced.min(axis=1).sum()), price * total
+        best = max(best, below(held - paid, held + paid, len(table)))
         if priced.argmin(axis=1).sum() > total:
             low = price
         else:
             high = price
-    return best * (1.0 - 1e-15 * len(table))
+    return best
 
 
 @compiled

@@ -14,6 +14,7 @@ from .._checks import Floats
 from ..budgets import Limits
 from ..problem import Fields, Problem, potentials_of
 from . import bounds
+from .rounding import below
 
 Proof = tuple[float, Floats, Floats]
 """A lower bound, and the potentials that prove it."""
@@ -37,7 +38,10 @@ def bound_at(problem: Problem, limits: Limits, first: Floats, second: Floats) ->
     bound = _of_side(problem, limits, 0, alpha, u)[0] + _of_side(problem, limits, 1, beta, v)[0]
     if problem.reg > 0.0:
         bound -= min(top(alpha, beta)[0] for top in bounds.conjugates(problem, limits)) / problem.reg
-    return float(bound), alpha, beta
+    if bound == np.inf:  # no plan keeps the hard marginals
+        return np.inf, alpha, beta
+    size = abs(bound) + _size(problem, 0, alpha, u, beta) + _size(problem, 1, beta, v, alpha)
+    return below(float(bound), size, sum(problem.shape)), alpha, beta
 
 
 def tight_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> Proof:
@@ -65,6 +69,16 @@ def tight_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -
         )
         found.append(bound_at(problem, limits, best.x[:m], best.x[m:]))
     return max(found, key=lambda one: one[0])
+
+
+def _size(problem: Problem, side: int, potential: Floats, u: Floats, other: Floats) -> float:
+    """The terms of a side: what they add to the bound, and reduced costs times the masses that they are asked for."""
+    weight, wanted = problem.unbalanced[side], (problem.a, problem.b)[side]
+    if (problem.gram_a, problem.gram_b)[side].is_delta:
+        u = potential / (2.0 * weight)
+    asked = wanted + np.abs(u)
+    empty = float(wanted @ wanted) * weight if weight < np.inf else 0.0
+    return float((np.abs(potential) + np.abs(other).max()) @ (wanted + asked)) + empty
 
 
 def residuals(problem: Problem, alpha: Floats, beta: Floats) -> Fields:

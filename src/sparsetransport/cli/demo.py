@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from .. import plotting
 from ..apps import demo as ports_and_cities
+from ..result import Status
 from .console import Debug, duration, in_background, output_file, plain_errors
 
 PICTURE = "sparsetransport-demo.png"
@@ -63,6 +65,20 @@ def _print_comparison(console: Console, comparison: ports_and_cities.Comparison)
         "Error: the marginal error, the share of containers sent from, or delivered to, the wrong place.",
         highlight=False,
     )
+    console.print("\n" + _planned(comparison), highlight=False)
     if comparison.compile_seconds > 2.0:
         took = duration(comparison.compile_seconds)
         console.print(f"Compiling took {took} on top; compiled functions are kept for the next time.", highlight=False)
+
+
+def _planned(comparison: ports_and_cities.Comparison) -> str:
+    """What a planner would ask for: every city in full, and no port beyond its capacity."""
+    result, names = comparison.planned, comparison.ports.names
+    spare = f"{100.0 * (ports_and_cities.SPARE - 1.0):.0f} %"
+    said = f"With {spare} more capacity than demand, hard limits for the ports and every city served in full"
+    if result.status is Status.INFEASIBLE:
+        missing = 100.0 * float(result.unserved[1].sum())
+        return f"{said}, no plan with so few links was found: {missing:.1f} % of the demand stays unserved."
+    idle = np.argsort(-result.idle[0], kind="stable")[:3]
+    some = ", ".join(f"{names[k]} ({100.0 * result.idle[0][k]:.1f} %)" for k in idle.tolist())
+    return f"{said}: {len(result.mass)} links, {1000.0 * result.value:,.0f} km on average; most is idle in {some}."

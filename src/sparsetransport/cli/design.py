@@ -18,9 +18,10 @@ from .._checks import Floats, Ints
 from .._numba.timer import compile_timer
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
+from ..apps.network_design.choose import DEMANDS
 from .cells import label_cell
 from .console import Debug, duration, errors, in_background, plain_errors, say
-from .inputs import SAME_UNITS
+from .inputs import SAME_UNITS, number_or_file
 from .labelled import in_order, read_labelled, read_pairs
 from .outputs import Output, output, picture
 
@@ -44,10 +45,12 @@ class Inputs(NamedTuple):
 class Request(NamedTuple):
     """The limits on the number of links."""
 
-    links: int
+    links: int | None
     max_per_plant: int | Ints | None
     max_per_product: int | Ints | None
     fixed_free: bool
+    link_cost: float | Floats | None
+    demand: str
 
 
 def design(
@@ -61,7 +64,19 @@ def design(
     demand: Annotated[
         Path, typer.Option(help="Demand: a CSV file, scenarios in rows, products in columns.", rich_help_panel=INPUT)
     ],
-    links: Annotated[int, typer.Option(help="The largest number of links.", rich_help_panel=LINKS)],
+    links: Annotated[int | None, typer.Option(help="The largest number of links.", rich_help_panel=LINKS)] = None,
+    link_cost: Annotated[
+        str | None,
+        typer.Option(help="What a new link costs: a number, or a file as for --profit.", rich_help_panel=LINKS),
+    ] = None,
+    serve: Annotated[
+        str,
+        typer.Option(
+            metavar="HOW",
+            help=f"How much of the demand to serve: {', '.join(DEMANDS)} (of it all that the links can carry).",
+            rich_help_panel=LINKS,
+        ),
+    ] = DEMANDS[0],
     fixed: Annotated[
         Path | None,
         typer.Option(help="Existing links: a CSV file with columns plant and product.", rich_help_panel=LINKS),
@@ -98,18 +113,23 @@ def design(
 ) -> None:
     """Choose the links to build between plants and products, for demand given as scenarios."""
     with plain_errors(debug):
-        _checks.positive_int("--links", links)
+        if links is None and link_cost is None:
+            raise ValueError("give --links, --link-cost or both")
+        if links is not None:
+            _checks.positive_int("--links", links)
+        _checks.choice("--serve", serve, dict.fromkeys(DEMANDS))
+        fee = None if link_cost is None else number_or_file("--link-cost", link_cost)
         if fixed_free and fixed is None:
             raise ValueError("--fixed-free needs --fixed, the file of existing links")
         limits = _limit("--max-per-plant", max_per_plant), _limit("--max-per-product", max_per_product)
-        files = (profit, supply, demand, fixed, forbidden, held_out, weights, *limits)
+        files = (profit, supply, demand, fixed, forbidden, held_out, weights, fee, *limits)
         given = [path for path in files if isinstance(path, Path)]
         network, drawing = output("links", out, (".csv",), given), picture(plot, given)
         inputs = _read(profit, supply, demand, held_out, fixed, forbidden, weights)
         most = _each(limits[0], inputs.plants, profit), _each(limits[1], inputs.products, profit)
-        if not fixed_free and len(inputs.fixed) > links:
+        if links is not None and not fixed_free and len(inputs.fixed) > links:
             raise ValueError(f"--links {links} is fewer than the {len(inputs.fixed)} links of {fixed}")
-        _run(inputs, Request(links, *most, fixed_free), network, drawing)
+        _run(inputs, Request(links, *most, fixed_free, _fees(fee, inputs, profit), serve), network, drawing)
 
 
 def _run(inputs: Inputs, request: Request, out: Output, drawing: Output) -> None:
@@ -148,7 +168,9 @@ def _design(inputs: Inputs, request: Request) -> tuple[Design, tuple[float, floa
                 inputs.forbidden,
                 request.max_per_plant,
                 request.max_per_product,
-                count_fixed=not request.fixed_free,
+                link_cost=request.link_cost,
+                demand=request.demand,
+                count_fixed=not request.fixed_free or request.links is None,
                 weights=inputs.weights,
                 held_out=inputs.held_out,
             )
@@ -201,6 +223,15 @@ def _each(limit: int | Path | None, names: list[str], profit: Path) -> int | Int
         if number != int(number):
             raise ValueError(f"{limit}, row {name!r}: must be a whole number, got {number:g}")
     return numbers.astype(np.int64)
+
+
+def _fees(cost: float | Path | None, inputs: Inputs, profit: Path) -> float | Floats | None:
+    """What links cost: one number, or a file in the order of the profits."""
+    if not isinstance(cost, Path):
+        return cost
+    table = read_labelled(cost, what="plants")
+    by_plant = table._replace(values=in_order(table, inputs.plants, 0, profit), rows=inputs.plants)
+    return in_order(by_plant, inputs.products, 1, profit)
 
 
 def _column(path: Path, names: list[str], of: Path, what: str = "rows") -> Floats:
@@ -295,8 +326,11 @@ def _print(network: Design, seconds: tuple[float, float], request: Request) -> N
         "time": duration(seconds[0] - seconds[1])
         + (f", and {duration(seconds[1])} to compile, the first time only" if seconds[1] > 0.0 else ""),
     }
-    asked = request.links + request.fixed_free * network.fixed
-    if len(network.links) < asked:
+    if request.link_cost is not None:
+        told = f"{network.cost_of_links:.6g}, which leaves a profit of {network.net_profit:.6g}"
+        lines = {"cost of links": told} | lines
+    asked = 0 if request.links is None else request.links + request.fixed_free * network.fixed
+    if len(network.links) < asked and request.link_cost is None:
         lines = {"fewer links": f"{len(network.links):,} of {asked:,}, since {_why(network, request)}"} | lines
     for name, text in lines.items():
         console.print(f"{name}: {text}", highlight=False, soft_wrap=True)
@@ -311,7 +345,7 @@ def _why(network: Design, request: Request) -> str:
         return "no others may be built"
     limits = []
     for axis, name in enumerate(("plant", "product")):
-        most = request[1 + axis]
+        most = (request.max_per_plant, request.max_per_product)[axis]
         if most is not None:
             limits.append(f"--max-per-{name}")
             full = np.bincount(network.links[:, axis], minlength=others.shape[axis]) >= most

@@ -226,8 +226,10 @@ def build(
     unbalanced: Any,
     reg: float,
     sense: Any = "=",
+    link_cost: float | Path | None = None,
 ) -> Problem:
     """The problem that files and options describe."""
+    fees: Any = _matched_costs(link_cost, inputs) if isinstance(link_cost, Path) else link_cost
     if inputs.costs is None:
         x, y = inputs.points or (None, None)
         return Problem.from_points(
@@ -241,6 +243,7 @@ def build(
             unbalanced=unbalanced,
             reg=reg,
             sense=sense,
+            link_cost=fees,
         )
     if metric is not None:
         raise ValueError("--metric must not be given with a matrix of costs")
@@ -253,5 +256,25 @@ def build(
             raise ValueError("--kernel other than delta, and --bandwidth, need the files of two point sets")
         kernels = tuple(kernels.gram(points) for points in inputs.points)
     return Problem.from_matrices(
-        costs, inputs.a, inputs.b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense
+        costs, inputs.a, inputs.b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=fees
     )
+
+
+def number_or_file(option: str, text: str) -> float | Path:
+    """A number that is not negative, or a file."""
+    try:
+        number = float(text)
+    except ValueError:
+        return Path(text)
+    return _checks.number(option, number, positive=False)
+
+
+def _matched_costs(path: Path, inputs: Inputs) -> Floats:
+    """The costs of links in a file, matched by names if it has any."""
+    fees, *names = reading.read_costs(path, "F")
+    if fees.shape != inputs.shape:
+        raise ValueError(f"{path} has the shape {fees.shape}, and the plan has {inputs.shape}")
+    for axis, (held, labels, of) in enumerate(zip(names, inputs.labels, ("rows", "columns"), strict=True)):
+        order = _order(path, held, labels, of, "cost of links", strict=held is not None and labels is not None)
+        fees = fees if order is None else fees.take(order, axis)
+    return fees

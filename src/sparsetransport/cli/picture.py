@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import plotting
+from ..plotting._common import ORANGE
 from ..result import Result
 from .inputs import Inputs, Pair
 from .writing import Labels
@@ -29,8 +30,19 @@ def _links(result: Result, inputs: Inputs, points: Pair) -> "Axes":
     weights = inputs.masses if inputs.a is not None or inputs.b is not None else None
     ax = plotting.plot_edges(*points, result, weights=weights)
     circles, squares = ax.collections[1:3]
+    sizes: Any = squares
     above: dict[str, Any] = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "borderaxespad": 0.2}
-    ax.legend([squares, circles], ["source", "target"], ncols=2, frameon=False, **above)
+    signs, named = [squares, circles], ["source", "target"]
+    idle = np.asarray(result.idle[0])
+    if idle.any():  # a white part of each square, as large as its share of what it has
+        share = idle / np.maximum(result._parts.wanted[0], np.finfo(float).tiny)
+        left = np.broadcast_to(sizes.get_sizes(), share.shape) * share
+        x, y = points[0].T
+        signs.append(
+            ax.scatter(x, y, s=left, marker="s", facecolors="white", edgecolors=ORANGE, linewidths=0.6, zorder=4.5)
+        )
+        named.append("idle")
+    ax.legend(signs, named, ncols=len(named), frameon=False, **above)
     if inputs.coordinates is not None:
         ax.set_xlabel(inputs.coordinates[0], parse_math=False)
         ax.set_ylabel(inputs.coordinates[1], parse_math=False)

@@ -30,7 +30,7 @@ from ..problem import Problem, weights_of
 from ..result import Result, Status, summary_lines
 from . import writing
 from .console import Debug, duration, errors, in_background, plain_errors, say
-from .inputs import Inputs, build, read_inputs
+from .inputs import Inputs, build, number_or_file, read_inputs
 from .outputs import Output, output, picture
 from .picture import draw
 
@@ -52,6 +52,7 @@ class Settings(NamedTuple):
     unbalanced: Any
     sense: tuple[str, str]
     planned: tuple[bool, bool]  # sides whose sense was given
+    link_cost: float | Path | None
     reg: float
     method: str
     gap_tol: float | None
@@ -102,7 +103,8 @@ def solve(
         typer.Option(help=f"{', '.join(KERNELS)}; default: rbf for points, else delta.", rich_help_panel=PROBLEM),
     ] = None,
     bandwidth: Annotated[
-        str | None, typer.Option(help="σ² of the kernel, or median (default) or mean.", rich_help_panel=PROBLEM)
+        str | None,
+        typer.Option(help="σ² of the kernel, or median, mean or a multiple: 0.1*median.", rich_help_panel=PROBLEM),
     ] = None,
     metric: Annotated[
         str | None, typer.Option(help=f"{', '.join(METRICS)}; the first by default.", rich_help_panel=PROBLEM)
@@ -124,6 +126,10 @@ def solve(
     demand: Annotated[
         str | None,
         typer.Option(help=f"What targets get of their masses: {', '.join(SENSES)}.", rich_help_panel=PROBLEM),
+    ] = None,
+    link_cost: Annotated[
+        str | None,
+        typer.Option(help="A fixed cost of every link: a number, or a file as for costs.", rich_help_panel=PROBLEM),
     ] = None,
     reg: Annotated[float, typer.Option(help="Weight of the quadratic term.", rich_help_panel=PROBLEM)] = 0.0,
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", rich_help_panel=PROBLEM)] = "omp",
@@ -149,14 +155,17 @@ def solve(
     otherwise (see docs/guide.md).
     """
     with plain_errors(debug):
-        given = [path for path in (source, target, cost_matrix, a, b) if path is not None]
+        fee = None if link_cost is None else number_or_file("--link-cost", link_cost)
+        files = source, target, cost_matrix, a, b, fee
+        given = [path for path in files if isinstance(path, Path)]
         plan, drawing = output("plan", out, writing.ENDINGS, given), picture(plot, given)
         _checks.choice("--bound", bound, BOUNDS)
         planned = supply is not None, demand is not None
+        plain = any(planned) or fee is not None
         settings = Settings(
             budget=_budget(budget, per_column, per_row),
             within=within,
-            kernels=Delta() if any(planned) and kernel is None and bandwidth is None else _kernel(kernel, bandwidth),
+            kernels=Delta() if plain and kernel is None and bandwidth is None else _kernel(kernel, bandwidth),
             metric=metric,
             normalize=normalize_cost,
             unbalanced=tuple(np.inf if hard else "auto" for hard in planned)
@@ -164,6 +173,7 @@ def solve(
             else _weights(unbalanced),
             sense=(_sense("--supply", supply), _sense("--demand", demand)),
             planned=planned,
+            link_cost=fee,
             reg=reg,
             method=method,
             gap_tol=gap_tol,
@@ -172,6 +182,8 @@ def solve(
         )
         if within is not None and budget is not None:
             raise ValueError("--within finds the budget and must not be given with --budget")
+        if within is not None and fee is not None:
+            raise ValueError("--within must not be given with --link-cost, which settles the number of links itself")
         _check(settings)
         inputs = read_inputs(
             source,
@@ -271,6 +283,7 @@ def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tupl
         unbalanced=settings.unbalanced,
         reg=settings.reg,
         sense=settings.sense,
+        link_cost=settings.link_cost,
     )
     options: SolveOptions = {
         "method": settings.method,
@@ -314,7 +327,7 @@ def _kernel(name: str | None, bandwidth: str | None) -> Any:
     if name == "delta":
         raise ValueError("--bandwidth must not be given with --kernel delta, which has none")
     sigma2: Any = bandwidth
-    if bandwidth not in ("median", "mean"):
+    if not bandwidth.endswith(("median", "mean")):
         sigma2 = _checks.number("--bandwidth", _number("--bandwidth", bandwidth, "median or mean"), positive=True)
     kind: Any = KERNELS[name or "rbf"]
     return kind(sigma2)

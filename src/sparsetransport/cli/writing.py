@@ -67,6 +67,7 @@ def as_json(result: Result, labels: Labels, details: dict[str, Any]) -> dict[str
         "links": links(result, labels),
         "value": _finite(result.value),
         "value_linear": result.value_linear,
+        "value_links": result.value_links,
         "status": str(result.status),
         "converged": result.converged,
         "unbalanced": [_finite(weight) for weight in result.log["unbalanced"]],  # null: hard

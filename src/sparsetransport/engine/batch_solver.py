@@ -238,6 +238,7 @@ def _solve(packed: Pack, program: Floats, tuning: Tuning, plans: Plans) -> None:
             m < 0,
             tuning,
             packed.size[k, :2],
+            slots[0],
         )
         left = np.empty(1 + m + n, np.int64)
         left[0] = packed.size[k, 5]

@@ -36,12 +36,12 @@ def _alone(problem: Problem) -> Floats:
     best = np.zeros(cost.shape)
     for mass in tries:
         mass = np.where(np.isfinite(mass), mass, 0.0).clip(0.0)
-        rise = np.where(mass > 0.0, np.where(np.isfinite(cost), cost, np.inf) * mass, 0.0)
+        rise = np.where(np.isfinite(cost), cost, 0.0) * mass
         rise += 0.5 * problem.reg * mass**2
         for wanted, weight, sense in zip((a, b), problem.unbalanced, problem.sense, strict=True):
             rise += weight * (_counted(mass - wanted, sense) ** 2 - _counted(-wanted, sense) ** 2)
         best = np.maximum(best, -rise)
-    return best
+    return np.where(np.isfinite(cost), best, 0.0)
 
 
 def _counted(error: Floats, sense: str) -> Floats:

@@ -1,11 +1,13 @@
 """Orthogonal matching pursuit for one problem and one budget: grow, swap, eliminate."""
 
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
 from .._checks import Floats, Ints
+from .._numba.callback import Callback as ByAddress
 from ..budgets import Limits, Pair, pairs_of
 from ..effort import Tuning
 from ..inner.active_set import copy_factor, enlarge, gain
@@ -14,12 +16,14 @@ from ..plan import Callback, Outcome, Record, as_arrays, new_trace
 from ..problem import Problem
 from ..result import Status
 from . import elimination, grow, swaps
+from .pricer import ColumnPricer
 from .room import CHANGES, Constraint, excess, fits, forget_refusals
 from .shell import OPERATIONS, STEPS, Shell
 from .state import Data, Saved, Work, new_saved, new_work, with_more_columns
 
 _ENTRIES = 1024  # that arrays have room for at first, at the most
-_SPARE_COLUMNS = 256  # of a lazy Gram matrix: swaps look at pairs in new rows and columns
+_NONE = np.zeros(0, np.int64)
+_SPARE_COLUMNS = 128  # of a lazy Gram matrix: swaps look at pairs in new rows and columns
 _SOUND = 1e-9  # a pivot below this share of the diagonal is left to the one-by-one way, which tells what depends
 
 
@@ -37,9 +41,10 @@ class OMPSolver(Shell):
         callback: Callback | None = None,
     ) -> None:
         super().__init__(constraint, problem.constant, callback)
-        self.problem, self.tol = problem, tol
+        self.problem, self.tol, self.tuning = problem, tol, tuning
         weight_a, weight_b = problem.unbalanced
         r, c = problem.base
+        self.pricer = self._pricer() if listed else None
         entries, cost = first_entries(constraint.limits, constraint.limits.most), problem.cost.compiled
         self.data = Data(
             cost if listed else cost._replace(matrix=cost.matrix.copy()),
@@ -54,9 +59,31 @@ class OMPSolver(Shell):
             listed,
             tuning,
             np.array(problem.counted_shape),
+            0 if self.pricer is None else self.pricer.address,
         )
         self.work = new_work(self.data, entries, self.room)
         self.room = self.work.room
+
+    def _pricer(self) -> ByAddress | None:
+        """A function that compiled functions call to price columns; None where they scan all pairs."""
+        (m, n), pricing, mine = self.problem.shape, self.problem.pricing, weakref.ref(self)
+        if m * n < self.tuning.priced_above or not pricing.is_short:
+            return None
+        find = ColumnPricer(pricing, self.tol * self.problem.scale)
+
+        def price(depth: int, counted: int) -> bool:
+            solver = mine()  # a reference would keep it, and its arrays, alive
+            assert solver is not None, "one of its functions is calling"
+            find(solver.work, depth, bool(counted))
+            return True
+
+        return ByAddress(price)
+
+    def raise_errors(self) -> None:
+        """Raise what a budget of the user's own has raised, or pricing, Ctrl-C included."""
+        super().raise_errors()
+        if self.pricer is not None:
+            self.pricer.raise_error()
 
     def support(self) -> list[Pair]:
         """The pairs of the plan as it stands."""
@@ -111,8 +138,7 @@ class OMPSolver(Shell):
             return
         while len(rows) > len(self.work.factor.mass):
             self._enlarge(entries=True)
-        while not grow.fetch_all(self.data, rows, cols):
-            self._enlarge(entries=False)
+        self._fetch(rows, cols)
         slopes = self.problem.slope(rows, cols)
         grow.place(self.data, self.work, rows, cols, mass, np.asarray(lower, np.float64), slopes)
         self.start = tuple(self.support())
@@ -197,6 +223,12 @@ class OMPSolver(Shell):
         self.work, self.room = work, work.room
         self.room.notes[CHANGES] += 1
         forget_refusals(self.room)
+        self._fetch(*work.factor.label[:, : self.size].copy())
+
+    def _fetch(self, rows: Ints, cols: Ints) -> None:
+        """Make sure that the Gram columns of these pairs are there."""
+        while not grow.fetch_all(self.data, rows, cols):
+            self._enlarge(rows, cols, entries=False)
 
     def _beyond(self, extra: int) -> None:
         """Grow by so many entries beyond the budget, and come back to it."""
@@ -256,9 +288,16 @@ class OMPSolver(Shell):
         self._enlarge(entries=len(self.work.factor.mass) == self.size)
         return len(self.work.factor.mass)
 
-    def _enlarge(self, *, entries: bool) -> None:
-        """Twice the room for columns of lazy Gram matrices where few are left, and for entries if asked for."""
-        gram_a, gram_b = (with_more_columns(gram, _SPARE_COLUMNS) for gram in (self.data.gram_a, self.data.gram_b))
+    def _enlarge(self, rows: Ints = _NONE, cols: Ints = _NONE, *, entries: bool) -> None:
+        """More room for columns of lazy Gram matrices where little is left, and for entries if asked for.
+
+        Columns of the plan and of these pairs are kept.
+        """
+        label = self.work.factor.label[:, : self.size]
+        gram_a, gram_b = (
+            with_more_columns(gram, _SPARE_COLUMNS, np.append(inside, more))
+            for gram, inside, more in zip((self.data.gram_a, self.data.gram_b), label, (rows, cols), strict=True)
+        )
         self.data = self.data._replace(gram_a=gram_a, gram_b=gram_b)
         if entries:
             room, old = 2 * len(self.work.factor.mass), self.work

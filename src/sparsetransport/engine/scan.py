@@ -3,6 +3,7 @@
 import numpy as np
 
 from .._checks import Floats, Ints
+from .._numba.callback import call_address
 from .._numba.compiling import inlined_part, part, small_part
 from ..geometry._entries import BLOCK, MATRIX, cost_block, cost_entry, smoothed
 from .room import Room, has_capacity
@@ -102,6 +103,19 @@ def best_of_matrix(
     return value, row, column
 
 
+@part
+def is_priced(data: Data, work: Work, depth: int, counted: int) -> bool:
+    """True if a function has put the least ``C + r`` of every column and their rows into ``best`` and ``where``.
+
+    It is called where there is one and no labelled groups; if it fails, no pair is found, and an error follows later.
+    """
+    if data.pricer == 0 or (counted > 0 and work.room.labels.shape[0] > 0):
+        return False
+    work.best[:depth] = np.inf
+    call_address(data.pricer, depth, counted)
+    return True
+
+
 @small_part
 def scan_columns(data: Data, work: Work, counted: bool) -> None:
     """The smallest ``C + r`` of every column off the support into ``best[0]``; only where free, if ``counted``.
@@ -109,6 +123,8 @@ def scan_columns(data: Data, work: Work, counted: bool) -> None:
     Inlined, as `find_row` is, for the sake of ``counted``, which every caller knows.
     """
     m = data.base_r.size
+    if is_priced(data, work, 1, int(counted)):
+        return
     labelled, left = counted and work.room.labels.shape[0] > 0, work.room.left
     best, line = work.best[0], work.best[data.tuning.list_depth]
     if not (labelled or data.listed) and data.cost.kind == MATRIX:
@@ -189,7 +205,7 @@ def _fill_list(data: Data, work: Work) -> tuple[int, float]:
     labelled = work.room.labels.shape[0] > 0
     best, where, line = work.best[:depth_of_list], work.where, work.best[depth_of_list]
     best[:] = np.inf
-    for first in range(0, m, BLOCK):
+    for first in range(0, 0 if is_priced(data, work, depth_of_list, 1) else m, BLOCK):
         last = min(first + BLOCK, m)
         block = cost_block(data.cost, first, last)
         for i in range(first, last):

@@ -36,6 +36,7 @@ class Data(NamedTuple):
     listed: bool  # candidates come from a list
     tuning: Tuning
     links: Ints  # (2,) rows and columns of links, which ``reg`` counts; what is behind them is slack
+    pricer: int  # the address of a function that prices columns, see `priced_columns`, or zero: they are scanned
 
 
 @by_address
@@ -88,13 +89,23 @@ def new_work(data: Data, capacity: int, room: Room) -> Work:
     )
 
 
-def with_more_columns(gram: Gram, spare: int) -> Gram:
-    """A lazy Gram matrix with twice the room for columns, where there is room left for fewer than ``spare``."""
+def with_more_columns(gram: Gram, spare: int, needed: Ints | None = None) -> Gram:
+    """A lazy Gram matrix with room for ``spare`` columns more, where there is not as much left.
+
+    Columns of points that are not ``needed`` are forgotten, if these are known; if that is not enough, there is twice
+    the room.
+    """
     slots, size = gram.columns.shape
     if gram.kind <= DENSE or gram.slot[-1] + spare <= slots or slots == size:
         return gram
-    columns = np.empty((min(2 * slots + spare, size), size))
-    columns[:slots] = gram.columns
+    points = np.flatnonzero(gram.slot[:-1] >= 0) if needed is None else np.unique(needed)
+    kept = points[gram.slot[points] >= 0]
+    kept = kept[np.argsort(gram.slot[kept])]
+    columns = gram.columns if points.size + spare <= slots else np.empty((min(2 * slots + spare, size), size))
+    for new, old in enumerate(gram.slot[kept].tolist()):  # no column is written over before it has been moved
+        columns[new] = gram.columns[old]
+    gram.slot[:-1] = -1
+    gram.slot[kept], gram.slot[-1] = np.arange(kept.size), kept.size
     return gram._replace(columns=columns)
 
 

@@ -220,7 +220,7 @@ def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: fl
         for j in range(n):
             if wish[j] == 0.0:
                 continue
-            i = find_row(data, work, j, False)
+            i = find_row(data, work, j, False) if data.pricer == 0 else work.where[0, j]
             if effort[0] > limit:
                 break
             if i >= 0:

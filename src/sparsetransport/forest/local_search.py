@@ -26,10 +26,25 @@ from ..plan import Callback, Outcome
 from ..problem import Problem
 from ..result import Status
 from .sided import crossed, is_sided, joined_part, joined_trees
-from .trees import Forest, bare, insert, joined_worth, links, other_end, plant, remove, settle, way_round, wish
+from .trees import (
+    Forest,
+    bare,
+    fee,
+    insert,
+    is_charged,
+    joined_worth,
+    links,
+    other_end,
+    plant,
+    remove,
+    settle,
+    way_round,
+    wish,
+)
 from .undo_log import (
     ASLEEP,
     IN_USE,
+    LINKS,
     NEAR,
     REACH,
     TURN,
@@ -48,6 +63,7 @@ from .undo_log import (
 _STATUS = {BUDGET_USED: Status.BUDGET_USED, LOCAL: Status.LOCAL, OPTIMAL: Status.OPTIMAL}
 _OPERATIONS = 2e7  # between two looks at the keyboard
 _LEAST = 1e-12  # of the objective, or that of the empty plan: what a change must bring
+_CUT = -2  # in place of a row: a link is best cut, and none linked for it
 _EXACT_ENOUGH = 1e-10  # of the scale of gradients
 _DRAWS = 4096  # at a time
 
@@ -69,7 +85,7 @@ class TreeSolver(Shell):
         self.problem, self.told, self.tuning, self.tol = problem, plan, tuning, tol
         self.value = problem.value(plan.rows, plan.cols, plan.mass)
         self.forest = bare(problem, self.room)
-        self.log, self.whole = new_log(sum(problem.shape)), new_log(sum(problem.shape))
+        self.log, self.whole, self.best = (new_log(sum(problem.shape)) for _ in range(3))
 
     def support(self) -> list[Pair]:
         """The pairs of the plan as it stands."""
@@ -115,11 +131,16 @@ class TreeSolver(Shell):
         """Force links in and search on, with the allowed operations, or until the objective is low enough."""
         self.log.counts[REACH] = how.reach
         allowed += self.effort[0]
+        self.best.value[0], worse = 0.0, how.worse * abs(self.current)
+        if worse > 0.0:
+            keep_all(self.forest, self.best)
         while self.effort[0] < allowed and self.current > enough and not self.stopped and self.forest.mass.any():
             limit = min(allowed, self.effort[0] + _OPERATIONS)
             draws = rng.integers(2**62, size=_DRAWS)
-            perturb(*self._parts, draws, how.targets, how.each, self.effort, limit)
+            perturb(*self._parts, self.best, worse, draws, how.targets, how.each, self.effort, limit)
             self._report()
+        if self.best.value[0] > 0.0:
+            back_to_all(self.forest, self.best)
 
     @property
     def current(self) -> float:
@@ -128,7 +149,10 @@ class TreeSolver(Shell):
 
     @property
     def _parts(self) -> tuple[Forest, UndoLog, UndoLog, float, float]:
-        least = _LEAST * max(abs(self.problem.constant), abs(self.current))  # negative costs may make it the larger one
+        size = abs(self.current)
+        if not (self.problem.is_charged and np.isfinite(size)):  # where masses of hard marginals weigh too much
+            size = max(abs(self.problem.constant), size)  # negative costs may make either the larger one
+        least = _LEAST * size
         return self.forest, self.log, self.whole, self.tol * self.problem.scale, least
 
     def _report(self) -> None:
@@ -156,6 +180,8 @@ class TreeSolver(Shell):
         if self.value == before and self.told.status is not Status.STOPPED and self.told.rows.size:
             return self.told
         status = _STATUS[standing(self.forest, self.tol * self.problem.scale, CLOSE)]
+        if self.problem.is_charged and status is Status.OPTIMAL:
+            status = Status.LOCAL
         self.raise_errors()
         self.told = self._exact(self.told._replace(status=status, converged=True))
         return self.told
@@ -201,10 +227,11 @@ def shrink(forest: Forest) -> None:
     while True:
         least, cut = np.inf, -1
         for link in range(forest.mass.size):
-            if forest.mass[link] <= 0.0 or forest.worth[link] >= least:
+            if forest.mass[link] <= 0.0:
                 continue
-            if is_over(forest.room, forest.ends[0, link], forest.ends[1, link] - m):
-                least, cut = forest.worth[link], link
+            worth = forest.worth[link] - fee(forest, forest.ends[0, link], forest.ends[1, link])
+            if worth < least and is_over(forest.room, forest.ends[0, link], forest.ends[1, link] - m):
+                least, cut = worth, link
         if cut < 0:
             return
         row, col = forest.ends[0, cut], forest.ends[1, cut]
@@ -261,6 +288,8 @@ def perturb(
     whole: UndoLog,
     tol: float,
     least: float,
+    best_plan: UndoLog,
+    worse: float,
     draws: Ints,
     targets: int,
     each: float,
@@ -269,11 +298,13 @@ def perturb(
 ) -> None:
     """Force a link in, see what becomes of it, and go back if the plan is no better, once a draw.
 
+    With a positive ``worse`` a plan may be worse by that than the best one, which is kept. The value of ``best_plan``
+    is by how much the present one is worse.
     The new link is the best of a point with one in ``targets`` of the others. It comes in place of one of the point's
     own, crosswise if the other point is linked already; once in four times in place of any link. The link that it
     replaces is tabu until the next draw: else the local search would mostly just bring it back.
     """
-    m, n = forest.rows, forest.first.size - forest.rows
+    m, n, charged = forest.rows, forest.first.size - forest.rows, is_charged(forest)
     for k in range(draws.size):
         if effort[0] > limit or forest.counts[0] == forest.spare.size:
             return
@@ -287,7 +318,10 @@ def perturb(
             point = draw % m if side == 0 else m + draw % n
         best, target = -np.inf, -1
         for other in range(m, m + n) if side == 0 else range(m):
-            pull = wish(forest, min(point, other), max(point, other))
+            row, col = min(point, other), max(point, other)
+            pull = wish(forest, row, col)
+            if charged:
+                pull = pull * forest.mass[link] - fee(forest, row, col)
             if (other + draw) % targets == 0 and (other != partner or own == 0) and pull > best:
                 best, target = pull, other
         effort[0] += n if side == 0 else m
@@ -317,8 +351,46 @@ def perturb(
         improve(forest, log, whole, tol, least, effort, effort[0] + each)
         log.tabu[0], log.tabu[1] = -1, -1
         whole.counts[IN_USE] = 0
-        if value_of(forest, whole) >= whole.value[0] - least:
+        change = best_plan.value[0] + value_of(forest, whole) - whole.value[0]
+        if change >= (worse if worse > 0.0 else -least):
             restore(forest, whole)
+        elif worse > 0.0:
+            best_plan.value[0] = change
+            if change < -least:
+                best_plan.value[0] = 0.0
+                _keep_all(forest, best_plan)
+
+
+@part
+def _keep_all(forest: Forest, log: UndoLog) -> None:
+    """Keep all links as they are."""
+    log.counts[LINKS] = 0
+    for link in range(forest.mass.size):
+        if forest.mass[link] > 0.0:
+            k = log.counts[LINKS]
+            log.ends[0, k], log.ends[1, k] = forest.ends[0, link], forest.ends[1, link]
+            log.mass[k] = forest.mass[link]
+            log.counts[LINKS] += 1
+
+
+@compiled
+def keep_all(forest: Forest, log: UndoLog) -> None:
+    """Keep all links as they are."""
+    _keep_all(forest, log)
+
+
+@compiled
+def back_to_all(forest: Forest, log: UndoLog) -> None:
+    """Go back to the links that were kept."""
+    for point in range(forest.first.size):
+        while forest.first[point] >= 0:
+            remove(forest, forest.first[point])
+    for k in range(log.counts[LINKS]):
+        insert(forest, log.ends[0, k], log.ends[1, k], log.mass[k])
+    before = forest.counts[1]
+    for point in range(forest.first.size):
+        if forest.tree[point] <= before:
+            settle(forest, point)
 
 
 @small_part
@@ -356,7 +428,7 @@ def _improve_at(
         if link < 0:
             return True  # rounding has cut it off: look again
         row, col = _best_replacement(forest, log, link, least, effort)
-        if row >= 0 and _exchange(forest, log, whole, link, -1, row, col, tol, least, effort):
+        if row != -1 and _exchange(forest, log, whole, link, -1, row, col, tol, least, effort):
             return True
         link = _link_between(forest, point, log.partners[k])  # what was tried in vain has another number now
         if link < 0:
@@ -394,7 +466,7 @@ def _link_up(
     m, n = forest.rows, forest.first.size - forest.rows
     first, last = (m, m + n) if point < m else (0, m)
     tree_here, has_room = forest.tree[point], forest.room.left[0] > 0 and forest.room.left[1 + point] > 0
-    asks = False
+    asks, charged = False, is_charged(forest)
     while True:
         best, partner = least, -1
         for other in range(first, last):
@@ -402,16 +474,24 @@ def _link_up(
                 continue
             row, col = min(point, other), max(point, other)
             pull = wish(forest, row, col)
-            if pull <= tol or is_tabu(log, row, col):
+            joins = forest.tree[other] != tree_here
+            if (pull <= tol and (joins or not charged or pull == -np.inf)) or is_tabu(log, row, col):
                 continue
-            if forest.tree[other] != tree_here:
+            if joins:
                 gain = _joined(forest, row, col, pull, True)
+                gain -= fee(forest, row, col)
                 if gain > best and _may_be(forest.room, row, col - m, asks):
                     best, partner = gain, other
             else:
                 moved, blocking = way_round(forest, row, col, 0.0)
-                if moved * pull > best and _frees(forest, blocking, row, col, asks):
-                    best, partner = moved * pull, other
+                gain = moved * pull
+                if charged:
+                    i, j = forest.ends[0, blocking], forest.ends[1, blocking]
+                    if i == row and j == col:
+                        continue
+                    gain += fee(forest, i, j) - fee(forest, row, col) - moved * tol
+                if gain > best and _frees(forest, blocking, row, col, asks):
+                    best, partner = gain, other
         effort[0] += last - first
         if asks or partner < 0 or _is_allowed(forest, min(point, partner), max(point, partner)):
             break
@@ -419,6 +499,8 @@ def _link_up(
     if partner < 0:
         return False
     row, col = min(point, partner), max(point, partner)
+    if charged and forest.tree[row] != forest.tree[col]:  # other links that it leaves without mass make it worth less
+        return _exchange(forest, log, whole, -1, -1, row, col, tol, least, effort)
     keep_whole(forest, whole, row)
     keep_whole(forest, whole, col)
     moved = 0.0
@@ -471,7 +553,7 @@ def _wake(forest: Forest, log: UndoLog, point: int) -> None:
 
 @inlined_part
 def _best_replacement(forest: Forest, log: UndoLog, link: int, least: float, effort: Floats) -> tuple[int, int]:
-    """The pair that is best linked in place of a link; -1 if none seems to help.
+    """The pair that is best linked in place of a link; -1 if none seems to help, `_CUT` if the link is best cut alone.
 
     One of its points is near the link, in the smaller of the two parts, or is the link's own in the larger one.
     """
@@ -489,8 +571,11 @@ def _best_replacement(forest: Forest, log: UndoLog, link: int, least: float, eff
     log.nearby[found] = forest.ends[1 - small, link]
     set_aside(forest.room, i, j - m)
     asks = False  # one question is enough if the best pair is allowed
+    saved = fee(forest, i, j)
     while True:
-        best, best_row, best_col = forest.worth[link] + least, -1, -1
+        best, best_row, best_col = forest.worth[link] + least - saved, -1, -1
+        if best < 0.0:
+            best, best_row = 0.0, _CUT
         for k in range(found + 1):
             point = log.nearby[k]
             part_of = small if k < found else 1 - small
@@ -518,6 +603,7 @@ def _best_replacement(forest: Forest, log: UndoLog, link: int, least: float, eff
                 else:
                     gain = joined_worth(pull, spread, others_spread)
                 row, col = (point, other) if from_row else (other, point)
+                gain -= fee(forest, row, col)
                 if gain <= best or (row == i and col == j) or is_tabu(log, row, col):
                     continue
                 if _may_be(forest.room, row, col - m, asks):
@@ -551,6 +637,8 @@ def _best_crossing(forest: Forest, log: UndoLog, link: int, least: float, effort
         else:
             gain = joined_worth(first, row_spread, cut[3, other]) + joined_worth(second, col_spread, cut[2, other])
         gain -= worth + forest.worth[other]
+        if is_charged(forest):
+            gain += fee(forest, i, m + j) + fee(forest, k, m + l) - fee(forest, i, m + l) - fee(forest, k, m + j)
         if gain > best and not is_tabu(log, i, m + l) and not is_tabu(log, k, m + j):
             best, partner = gain, other
     effort[0] += forest.mass.size
@@ -572,13 +660,20 @@ def _exchange(
 ) -> bool:
     """Cut a link and link a pair, or, with another link, cut both and link them crosswise; back, if that is no better.
 
-    What a new link leaves without mass makes it worth less than it seemed.
+    What a new link leaves without mass makes it worth less than it seemed. A link of -1 is none; nor is a row below 0.
     """
     begin(log)
-    i, j = forest.ends[0, link], forest.ends[1, link]
-    keep(forest, log, i)
-    keep_whole(forest, whole, i)
-    if other >= 0:
+    i, j = row, col
+    if link >= 0:
+        i, j = forest.ends[0, link], forest.ends[1, link]
+        keep(forest, log, i)
+        keep_whole(forest, whole, i)
+    k, l = row, col
+    if row < 0 and other < 0:
+        k, l = i, j
+        remove(forest, link)
+        effort[0] += _settle_both(forest, i, j)
+    elif other >= 0:
         k, l = forest.ends[0, other], forest.ends[1, other]
         keep(forest, log, k)
         keep_whole(forest, whole, k)
@@ -587,21 +682,19 @@ def _exchange(
         effort[0] += _settle_both(forest, i, j) + _settle_both(forest, k, l)
         effort[0] += _link(forest, i, l, tol) + _link(forest, k, j, tol)
     else:
-        k, l = row, col
         keep(forest, log, row)
         keep(forest, log, col)
         keep_whole(forest, whole, row)
         keep_whole(forest, whole, col)
-        remove(forest, link)
-        effort[0] += _settle_both(forest, i, j)
-        gain = _joined(forest, row, col, max(wish(forest, row, col), 0.0), False)
+        if link >= 0:
+            remove(forest, link)
+            effort[0] += _settle_both(forest, i, j)
+        gain = _joined(forest, row, col, max(wish(forest, row, col), 0.0), False) - fee(forest, row, col)
         if value_of(forest, log) - gain < log.value[0] - least:  # else links lost with the cut rule it out already
             effort[0] += _link(forest, row, col, tol)
     if value_of(forest, log) < log.value[0] - least:
-        _wake(forest, log, i)
-        _wake(forest, log, j)
-        _wake(forest, log, k)
-        _wake(forest, log, l)
+        for point in (i, j, k, l):
+            _wake(forest, log, point)
         return True
     restore(forest, log)
     return False

@@ -62,6 +62,7 @@ class Forest(NamedTuple):
     pending: Ints  # (points,)
     counts: Ints  # spare links, trees so far, what the anchor of a tree blocks: see `sided`
     tiny: Floats  # (1,) what counts as no mass
+    fees: Floats  # (rows, columns) what links cost, or (1, 1) if all cost the same; no entries if they cost nothing
     bound: Floats  # (2, points) the lowest and the highest potential; no points where all senses are "="
     reach: Floats  # (5, points) what a tree may send more or less: see `sided`
     parts: Floats  # (8, room) the same for the parts of a tree, were a link cut
@@ -108,6 +109,7 @@ def bare(problem: Problem, room: Room, share: Floats | float = 1.0) -> Forest:
         pending=ints.copy(),
         counts=np.array([points, 0, 0]),
         tiny=np.array([_TINY * float(wanted.sum())]),
+        fees=_fees(problem),
         bound=np.repeat(np.transpose([potentials_of(sense) for sense in problem.sense]), (m, n), axis=1)[
             :, :sided
         ].copy(),
@@ -115,6 +117,29 @@ def bare(problem: Problem, room: Room, share: Floats | float = 1.0) -> Forest:
         parts=np.zeros((8, sided)),
         span=np.zeros((8, sided + 1)),
     )
+
+
+def _fees(problem: Problem) -> Floats:
+    """What links cost, as compiled functions read it."""
+    if problem.link_cost is None:
+        return np.zeros((0, 0))
+    is_one = problem.link_cost.strides == (0, 0)
+    return np.ascontiguousarray(problem.link_cost[:1, :1] if is_one else problem.link_cost)
+
+
+@small_part
+def is_charged(forest: Forest) -> bool:
+    """True if links cost something, whatever they carry."""
+    return bool(forest.fees.size > 0)
+
+
+@small_part
+def fee(forest: Forest, row: int, col: int) -> float:
+    """What a link costs, whatever it carries."""
+    fees = forest.fees
+    if fees.size == 0:
+        return 0.0
+    return float(fees[0, 0] if fees.size == 1 else fees[row, col - forest.rows])
 
 
 def links(forest: Forest) -> tuple[Ints, Ints, Floats]:

@@ -7,7 +7,7 @@ import numpy as np
 from .._checks import Floats, Ints
 from .._numba.borrowed import by_address
 from .._numba.compiling import part, small_part
-from .trees import Forest, insert, other_end, remove, settle
+from .trees import Forest, fee, insert, is_charged, other_end, remove, settle
 
 POINTS, LINKS, MARK, TURN, ASLEEP, IN_USE, NEAR, REACH = range(8)  # what is in ``UndoLog.counts``
 
@@ -71,9 +71,15 @@ def around(forest: Forest, log: UndoLog, start: int, without: int, most: int) ->
 
 @small_part
 def value_at(forest: Forest, point: int) -> float:
-    """What a point adds to the objective."""
+    """What a point adds to the objective; links count where their rows are."""
     potential = forest.potential[point]
-    return float(potential * (forest.wanted[point] - 0.5 * forest.give[point] * potential))
+    value = potential * (forest.wanted[point] - 0.5 * forest.give[point] * potential)
+    if is_charged(forest) and point < forest.rows:
+        link = forest.first[point]
+        while link >= 0:
+            value += fee(forest, point, forest.ends[1, link])
+            link = forest.after[0, link]
+    return float(value)
 
 
 @part

@@ -138,20 +138,52 @@ def cost_entries(cost: Cost, rows: Ints, cols: Ints) -> Floats:
     return values
 
 
+@part
+def _squared(points: Floats, others: Floats, lengths: Floats, other_lengths: Floats, square: Floats) -> None:
+    """Squared distances between two lists of points, into ``square``; by products if there are squared lengths."""
+    if lengths.size == 0:
+        for i in range(len(points)):
+            row, point = square[i], points[i]
+            row[:] = 0.0
+            for k in range(point.size):
+                for j in range(row.size):
+                    row[j] += (point[k] - others[j, k]) * (point[k] - others[j, k])
+        return
+    np.dot(points, np.ascontiguousarray(others.T), square)
+    for i in range(len(points)):
+        row, near, close = square[i], lengths[i], 0
+        for j in range(row.size):  # separate from the next loop, so that it vectorises
+            size = near + other_lengths[j]
+            row[j] = size - 2.0 * row[j]
+            close += row[j] < CLOSE * size
+        if close > 0:
+            for j in range(row.size):
+                if row[j] < CLOSE * (near + other_lengths[j]):
+                    row[j] = 0.0
+                    for k in range(points.shape[1]):
+                        row[j] += (points[i, k] - others[j, k]) * (points[i, k] - others[j, k])
+
+
 @compiled
-def gram_block(kind: int, bandwidth: float, points: Floats, rows: Ints, cols: Ints) -> Floats:
-    """Kernel values between two lists of points."""
+def gram_block(kind: int, bandwidth: float, points: Floats, lengths: Floats, rows: Ints, cols: Ints) -> Floats:
+    """Kernel values between two lists of points.
+
+    ``lengths`` are the squared lengths of all points where distances come from products, else there are none.
+    """
     block = np.empty((rows.size, cols.size))
-    for i in range(rows.size):
-        point, values = points[rows[i]], block[i]
-        for k in range(cols.size):
-            square, other = 0.0, cols[k]
-            for d in range(point.size):
-                difference = point[d] - points[other, d]
-                square += difference * difference
-            values[k] = square
-        apply_kernel(kind, bandwidth, values)
+    empty = lengths.size == 0
+    _squared(
+        points[rows], points[cols], lengths if empty else lengths[rows], lengths if empty else lengths[cols], block
+    )
+    apply_kernel(kind, bandwidth, block.reshape(-1))
     return block
+
+
+@compiled
+def square_block(points: Floats, lengths: Floats, rows: tuple[int, int], cols: tuple[int, int], block: Floats) -> None:
+    """Squared distances between two runs of points, into ``block``; ``lengths`` as in `gram_block`."""
+    (top, end), (left, right) = rows, cols
+    _squared(points[top:end], points[left:right], lengths[top:end], lengths[left:right], block)
 
 
 @part

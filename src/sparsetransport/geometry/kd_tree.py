@@ -38,6 +38,11 @@ class Planes(NamedTuple):
     top: Floats  # (boxes,) the largest price
 
 
+def at_most(below: Floats | None, queries: int, k: int) -> Floats:
+    """What the least of every query must be below at first."""
+    return np.full((queries, k), np.inf) if below is None else np.repeat(below[:, None], k, axis=1)
+
+
 class KDTree:
     """Points sorted into boxes: box ``v`` has the parts ``2v + 1`` and ``2v + 2``, of equal numbers of points.
 
@@ -97,12 +102,18 @@ class KDTree:
         height: Floats = np.maximum.reduceat(prices - np.einsum("nd,nd->n", slope[box], here), at[:-1])
         return np.asarray(slope, np.float64), height, np.asarray(top, np.float64)
 
-    def least(self, queries: Floats, prices: Floats, k: int, *, squared: bool) -> tuple[Floats, Ints]:
-        """The ``k`` least ``|x - y_j|² - prices[j]`` of every query, smallest first, and which; or without squares."""
-        value, index = np.full((len(queries), k), np.inf), np.full((len(queries), k), -1)
+    def least(
+        self, queries: Floats, prices: Floats, k: int, *, squared: bool, below: Floats | None = None
+    ) -> tuple[Floats, Ints]:
+        """The ``k`` least ``|x - y_j|² - prices[j]`` of every query, smallest first, and which; or without squares.
+
+        Where a query has a number in ``below``, only what is less counts; with fewer of them there is inf at the end.
+        """
+        value, index = at_most(below, len(queries), k), np.full((len(queries), k), -1)
         planes = self.planes(prices, most=np.inf if squared else 1.0)
         queries = np.ascontiguousarray(queries)
         in_parts(lambda each: search(planes, queries[each], squared, value[each], index[each]), len(queries), _PART)
+        value[index < 0] = np.inf
         return value, np.where(index < 0, -1, self.order[index])
 
 

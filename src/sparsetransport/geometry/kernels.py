@@ -1,5 +1,6 @@
 """Kernels between the points of one side, under which marginal errors at close points cancel."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,6 +13,8 @@ from . import _entries, radial
 from .costs import squared_distances
 
 _RULES: dict[str, Callable[[Floats], Any]] = {"median": np.median, "mean": np.mean}
+DEFAULT_RULE = "0.1*median"
+"""The bandwidth of points without a kernel; ``python -m benchmarks.run bandwidth`` compares it with others."""
 SAMPLE = 2000  # points that a bandwidth rule samples at most
 
 
@@ -51,7 +54,7 @@ class Radial:
 
     def __post_init__(self) -> None:
         if isinstance(self.sigma2, str):
-            _checks.choice("sigma2", self.sigma2, _RULES)
+            rule_of("sigma2", self.sigma2)
         else:
             sigma2 = _checks.number("sigma2", self.sigma2, positive=True)
             object.__setattr__(self, "sigma2", sigma2)  # the dataclass is frozen
@@ -62,13 +65,14 @@ class Radial:
         return _entries.RADIAL + list(radial.TABLE).index(self.name)
 
     def bandwidth(self, points: Floats) -> float:
-        """The squared bandwidth: ``sigma2``, or the median or mean of the squared distances between the points."""
+        """The squared bandwidth: ``sigma2``, or what the rule makes of the squared distances between the points."""
         if not isinstance(self.sigma2, str):
             return float(self.sigma2)
+        factor, rule = rule_of("sigma2", self.sigma2)
         step = -(-len(points) // SAMPLE)
         sample = points[::step]
         square = squared_distances(sample, sample)[np.triu_indices(len(sample), 1)]
-        found = float(_RULES[self.sigma2](square)) if square.size else 0.0
+        found = factor * float(_RULES[rule](square)) if square.size else 0.0
         return found if found > 0.0 else 1.0
 
     def gram(self, points: Any) -> Floats:
@@ -84,7 +88,7 @@ class RBF(Radial):
 
     Parameters
     ----------
-    sigma2 : float or {"median", "mean"}
+    sigma2 : float, "median", "mean", or a multiple of one such as "0.1*median"
         The squared bandwidth σ², or the rule that finds it from the squared distances between the points of a side, so
         that rescaling the data changes nothing.
 
@@ -104,7 +108,7 @@ class IMQ(Radial):
 
     Parameters
     ----------
-    sigma2 : float or {"median", "mean"}
+    sigma2 : float, "median", "mean", or a multiple of one such as "0.1*median"
         σ², or the rule that finds it from the squared distances between the points of a side.
 
     Examples
@@ -123,7 +127,7 @@ class IMQv2(Radial):
 
     Parameters
     ----------
-    sigma2 : float or {"median", "mean"}
+    sigma2 : float, "median", "mean", or a multiple of one such as "0.1*median"
         σ², or the rule that finds it from the squared distances between the points of a side.
 
     Examples
@@ -142,7 +146,7 @@ class Laplace(Radial):
 
     Parameters
     ----------
-    sigma2 : float or {"median", "mean"}
+    sigma2 : float, "median", "mean", or a multiple of one such as "0.1*median"
         σ², or the rule that finds it from the squared distances between the points of a side.
 
     Examples
@@ -163,13 +167,32 @@ NAMES: dict[str, type[Delta] | type[Radial]] = {
 }
 
 
+def rule_of(name: str, text: Any) -> tuple[float, str]:
+    """The factor and the rule of a bandwidth such as "median" or "0.1*median"."""
+    found = _parsed(text)
+    if found is None:
+        known = " or ".join(map(repr, _RULES))
+        raise ValueError(f"{name} must be a positive number, {known}, or a multiple such as '0.1*median', got {text!r}")
+    return found
+
+
+def _parsed(text: str) -> tuple[float, str] | None:
+    """The same, or None for another text."""
+    parts = re.fullmatch(rf"(?:(.+?)\s*\*\s*)?({'|'.join(_RULES)})", text.strip())
+    try:
+        factor = float(parts[1] or 1.0) if parts else np.nan
+    except ValueError:
+        return None
+    return (factor, parts[2]) if parts and 0.0 < factor < np.inf else None
+
+
 def as_kernel(name: str, value: Any) -> Kernel:
     """A kernel object from an object, a kernel's name, a bandwidth rule (then RBF), or a function."""
     if isinstance(value, Kernel):
         return value
     if isinstance(value, type) and issubclass(value, Delta | Radial):
         raise TypeError(f"{name} must be a kernel, got the class {value.__name__}: make one with {value.__name__}()")
-    if isinstance(value, str) and value in _RULES:
+    if isinstance(value, str) and _parsed(value) is not None:
         return RBF(value)
     if callable(value) and not isinstance(value, type):
         return Own(value)

@@ -12,15 +12,22 @@ import numpy as np
 
 from .. import _checks
 from .._checks import Floats, Ints
-from . import _entries
+from .._numba.threads import in_parts
+from . import _entries, radial
 from ._entries import FAR, SUMMED
 from .costs import lazy_cost
 from .kernels import Delta, Own, Radial, as_kernel
+from .low_rank import Factor, factor_of
 
 _NO_POINTS = np.zeros((0, 0))
 _BLOCK = SUMMED
 COPIED_UP_TO = 1 << 26  # bytes; larger cost matrices are not copied
 _SAMPLE = 4096  # costs that are sampled
+_TILE = 256, 1024  # rows and columns of a lazy Gram matrix that exist at one time in a product
+_PART = 2048  # rows of a Gram matrix that one thread multiplies at a time
+_FACTORISED_FROM = 8000  # points; the products of a smaller Gram matrix take less time than its factor
+_FEW_DIMENSIONS = 4  # up to which differences are as fast as products
+_EXACT = 1e-13  # of the bandwidth: the error of a squared distance that is nothing
 _STRICT = 1e-8  # of the largest entry: the asymmetry that a Gram matrix in double precision may have
 
 
@@ -217,15 +224,19 @@ class Gram:
             return np.asarray(rows[:, None] == cols[None, :], np.float64)
         if self.kind == _entries.DENSE:
             return np.asarray(self.matrix[np.ix_(rows, cols)])
-        return _entries.gram_block(self.kind, self.bandwidth, self.points, rows, cols)
+        return _entries.gram_block(self.kind, self.bandwidth, self._centred, self._lengths, rows, cols)
 
-    def times(self, vector: Floats) -> Floats:
-        """The matrix times a vector."""
+    def times(self, vector: Floats, *, exact: bool = False) -> Floats:
+        """The matrix times a vector; by its low-rank factor if it has one, unless the ``exact`` matrix is asked for."""
         if self.kind == _entries.DELTA:
             return vector.copy()
         if self.kind == _entries.DENSE:
             return np.asarray(self.matrix @ vector)
         used = np.flatnonzero(vector)
+        if 2 * len(used) > self.size:
+            if not exact and self.factor is not None:
+                return self.factor.times(vector)
+            return self._product(vector)
         result = np.zeros(self.size)
         everything = np.arange(self.size)
         for first in range(0, len(used), _BLOCK):
@@ -233,12 +244,78 @@ class Gram:
             result += self.block(everything, part) @ vector[part]
         return result
 
+    def _product(self, vector: Floats) -> Floats:
+        """The product of a lazy matrix, from all of its entries; the last one is kept: proofs ask for it again."""
+        vector = np.ascontiguousarray(vector)
+        for known, product in self._last:
+            if np.array_equal(known, vector):
+                return product.copy()
+            if np.array_equal(known, -vector):
+                return -product
+        parts = in_parts(lambda part: self._part_of_product(vector, part), self.size, _PART)
+        product = np.asarray(sum(parts, np.zeros(self.size)))
+        self._last[:] = [(vector.copy(), product.copy())]
+        return product
+
+    def _part_of_product(self, vector: Floats, part: slice) -> Floats:
+        """What the entries on and above the diagonal in some rows, and their mirrors, add to the product.
+
+        NumPy's exponentials are vectorised, those of compiled functions are not.
+        """
+        out, tile, (height, width) = np.zeros(self.size), np.empty(_TILE[0] * _TILE[1]), _TILE
+        formula = list(radial.ON_ARRAYS.values())[self.kind - _entries.RADIAL]
+        for top in range(part.start, part.stop, height):
+            end = min(top + height, part.stop)
+            for left in range(top, self.size, width):
+                right = min(left + width, self.size)
+                square = tile[: (end - top) * (right - left)].reshape(end - top, right - left)
+                _entries.square_block(self._centred, self._lengths, (top, end), (left, right), square)
+                block = formula(square, self.bandwidth)
+                out[top:end] += block @ vector[left:right]
+                below = max(left, end)
+                if below < right:
+                    out[below:right] += vector[top:end] @ block[:, below - left :]
+        return out
+
+    @cached_property
+    def _last(self) -> list[tuple[Floats, Floats]]:
+        return []
+
+    @cached_property
+    def factor(self) -> Factor | None:
+        """A low-rank factor of a large lazy matrix, if it has one that is exact up to rounding."""
+        if self.kind <= _entries.DENSE or self.size < _FACTORISED_FROM:
+            return None
+        everything = np.arange(self.size)
+        return factor_of(lambda i: self.block(everything, np.array([i]))[:, 0], float(self.diagonal[0]), self.size)
+
+    @cached_property
+    def _centred(self) -> Floats:
+        """The points around their mean, where products of them lose least."""
+        return np.ascontiguousarray(self.points - self.points.mean(axis=0))
+
+    @cached_property
+    def _lengths(self) -> Floats:
+        """Squared lengths of the points, for distances by products; none where differences are as fast, or needed.
+
+        A square by products is off by a few units of the squared lengths, which must be nothing beside the bandwidth.
+        """
+        lengths = np.sum(self._centred**2, axis=1)
+        d = self.points.shape[1]
+        if d <= _FEW_DIMENSIONS or (d + 4) * np.finfo(np.float64).eps * lengths.max() > _EXACT * self.bandwidth:
+            return np.zeros(0)
+        return np.asarray(lengths)
+
     @cached_property
     def root(self) -> Floats:
         """A square root: ``root.T @ root`` is the matrix."""
         every = np.arange(self.size)
         values, vectors = np.linalg.eigh(self.block(every, every))
         return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T, np.float64)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made from: a copy in another process computes the rest again."""
+        return {name: value for name, value in vars(self).items() if name in self.__dataclass_fields__}
 
     @property
     def is_delta(self) -> bool:

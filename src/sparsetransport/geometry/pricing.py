@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import Floats, Ints
-from .._numba.compiling import compiled
+from .._numba.compiling import compiled, small_part
 from .._numba.threads import in_parts
 from . import _entries
-from .kd_tree import KDTree, place_in
+from .kd_tree import KDTree, at_most, place_in
 from .matrices import Cost
 
 Singles = NDArray[np.float32]
 _TREE_UP_TO = 6  # dimensions; with more, too few boxes are ruled out
 _BLOCK = 1 << 22  # entries of a block of costs
-_RUN = 64  # entries that are compared with the least so far at a time
+_TILE, _PART = 1024, 256  # columns and rows of the products that one thread looks at at one time
+_RUN = 256  # entries that are compared with the least so far at a time
 _UNIT = 2.0**-24  # the rounding of single precision
 
 
@@ -41,30 +42,32 @@ class Pricing:
     def __init__(self, cost: Cost) -> None:
         self.cost = cost
 
-    def rows(self, beta: Floats, k: int = 1) -> tuple[Floats, Ints]:
+    def rows(self, beta: Floats, k: int = 1, below: Floats | None = None) -> tuple[Floats, Ints]:
         """The ``k`` least ``C[i, j] - beta[j]`` of every row, smallest first, and their columns; -1: no more allowed.
 
-        Two arrays of shape ``(m, k)``; ``k`` is at most the number of columns.
+        Two arrays of shape ``(m, k)``; ``k`` is at most the number of columns. With ``below`` only what is less than
+        the number of its row counts, which spares work.
         """
-        return self._least(beta, k, 0)
+        return self._least(beta, k, 0, below)
 
-    def columns(self, alpha: Floats, k: int = 1) -> tuple[Floats, Ints]:
+    def columns(self, alpha: Floats, k: int = 1, below: Floats | None = None) -> tuple[Floats, Ints]:
         """The ``k`` least ``C[i, j] - alpha[i]`` of every column, smallest first, and their rows; as `rows`."""
-        return self._least(alpha, k, 1)
+        return self._least(alpha, k, 1, below)
 
-    def _least(self, prices: Floats, k: int, axis: int) -> tuple[Floats, Ints]:
+    def _least(self, prices: Floats, k: int, axis: int, below: Floats | None) -> tuple[Floats, Ints]:
         k, cost = min(k, len(prices)), self.cost.compiled
         if not self.cost.is_lazy:
-            return self._by_blocks(prices, k, axis)
+            return self._by_blocks(prices, k, axis, below)
         squared = cost.kind == _entries.SQEUCLIDEAN
         near, far = self.points[axis], self.points[1 - axis]
         unit = cost.scale
+        limit = None if below is None else below / unit
         if near.shape[1] <= _TREE_UP_TO:
-            value, index = self.trees[1 - axis].least(near, prices / unit, k, squared=squared)
+            value, index = self.trees[1 - axis].least(near, prices / unit, k, squared=squared, below=limit)
         elif squared:
-            value, index = _by_products(near, far, prices / unit, k)
+            value, index = _by_products(near, far, prices / unit, k, limit)
         else:
-            return self._by_blocks(prices, k, axis)
+            return self._by_blocks(prices, k, axis, below)
         return value * unit, index
 
     @cached_property
@@ -73,12 +76,25 @@ class Pricing:
         cost = self.cost.compiled
         return np.ascontiguousarray(-0.5 * cost.x[:, :-2]), np.ascontiguousarray(cost.y[:-2].T)
 
+    @cached_property
+    def widest(self) -> float:
+        """No two lazy costs differ by more."""
+        x, y = self.points
+        low, high = np.minimum(x.min(axis=0), y.min(axis=0)), np.maximum(x.max(axis=0), y.max(axis=0))
+        square = float(np.sum((high - low) ** 2))
+        return self.cost.compiled.scale * (square if self.cost.is_squared else square**0.5)
+
     def entries(self, rows: Ints, cols: Ints) -> Floats:
         """The costs of the given pairs."""
         if not self.cost.is_lazy:
             return self.cost.entries(rows, cols)
         cost, square = self.cost.compiled, squares(*self.points, rows, cols)
         return cost.scale * (square if cost.kind == _entries.SQEUCLIDEAN else np.sqrt(square))
+
+    @property
+    def is_short(self) -> bool:
+        """True if pricing takes less than a pass over all pairs in double precision."""
+        return self.has_trees or self.cost.is_squared
 
     @property
     def has_trees(self) -> bool:
@@ -90,9 +106,9 @@ class Pricing:
         """Trees over the points of both sides."""
         return KDTree(self.points[0]), KDTree(self.points[1])
 
-    def _by_blocks(self, prices: Floats, k: int, axis: int) -> tuple[Floats, Ints]:
+    def _by_blocks(self, prices: Floats, k: int, axis: int, below: Floats | None) -> tuple[Floats, Ints]:
         lines, across = self.cost.shape[axis], self.cost.shape[1 - axis]
-        value, index = np.full((lines, k), np.inf), np.full((lines, k), -1)
+        value, index = at_most(below, lines, k), np.full((lines, k), -1)
 
         def price(part: slice) -> None:
             if axis == 0:
@@ -102,6 +118,7 @@ class Pricing:
             scan(block, prices, value[part], index[part])
 
         in_parts(price, lines, max(1, _BLOCK // across))
+        value[index < 0] = np.inf
         return value, index
 
 
@@ -112,9 +129,10 @@ def scan(block: Floats, prices: Floats, value: Floats, index: Ints) -> None:
     for i in range(block.shape[0]):
         row, best = block[i], value[i]
         for first in range(0, row.size, _RUN):
-            end, hits = min(first + _RUN, row.size), 0
-            for j in range(first, end):  # separate from the next loop, so that it vectorises
-                hits += row[j] - prices[j] < best[last]
+            end, hits, least = min(first + _RUN, row.size), np.int32(0), best[last]
+            some, shifts = row[first:end], prices[first:end]
+            for j in range(some.size):  # slices and a narrow counter, so that it vectorises
+                hits += np.int32(some[j] - shifts[j] < least)
             if hits > 0:
                 for j in range(first, end):
                     if row[j] - prices[j] < best[last]:
@@ -131,13 +149,18 @@ def squares(x: Floats, y: Floats, rows: Ints, cols: Ints) -> Floats:
     return square
 
 
-def _by_products(near: Floats, far: Floats, prices: Floats, k: int) -> tuple[Floats, Ints]:
+def _by_products(near: Floats, far: Floats, prices: Floats, k: int, below: Floats | None = None) -> tuple[Floats, Ints]:
     r"""The least :math:`|x_i - y_j|^2 - \beta_j`, by products in single precision.
 
     With unit roundoff :math:`u`, :math:`q_j = -2 x \cdot y_j + h_j`, :math:`h_j = |y_j|^2 - \beta_j`, has an error of
     at most :math:`2u\,((d + 4)\,|x|\,|y_j| + |h_j|)` up to terms in :math:`u^2`, whatever the order of the sums. Points
     are shifted and scaled before, so that products neither overflow nor vanish.
     """
+    if below is not None and (below == -np.inf).any():
+        value, index = np.full((len(near), k), np.inf), np.full((len(near), k), -1)
+        if (some := np.flatnonzero(below > -np.inf)).size:
+            value[some], index[some] = _by_products(near[some], far, prices, k, below[some])
+        return value, index
     m, n, d = len(near), len(far), near.shape[1]
     middle = far.mean(0)
     x, y = near - middle, far - middle
@@ -150,15 +173,40 @@ def _by_products(near: Floats, far: Floats, prices: Floats, k: int) -> tuple[Flo
         longest = float(np.sqrt(np.sum(y * y, 1).max())) / unit
         long = np.sqrt(np.sum(x * x, 1)) / unit
         margin = 1.1 * 2.0 * _UNIT * ((d + 4.0) * long * longest + float(np.abs(height).max()) + 1e-30)
-    value, index = np.full((m, k), np.inf), np.full((m, k), -1)
+    value, index = at_most(below, m, k), np.full((m, k), -1)
+
+    tiles = [slice(first, min(first + _TILE, n)) for first in range(0, n, _TILE)]
+    rights = [np.ascontiguousarray(right[:, tile]) for tile in tiles]
 
     def price(part: slice) -> None:
-        product = left[part] @ right
         square = long[part] ** 2
-        refine(product, low, margin[part], square, level, unit, near[part], far, prices, value[part], index[part])
+        for tile, side in zip(tiles, rights, strict=True):
+            product = left[part] @ side
+            refine(
+                product,
+                low[tile],
+                margin[part],
+                square,
+                level,
+                unit,
+                near[part],
+                far[tile],
+                prices[tile],
+                value[part],
+                index[part],
+                tile.start,
+            )
 
-    in_parts(price, m, max(1, _BLOCK // n))
+    in_parts(price, m, _PART)
+    value[index < 0] = np.inf
     return value, index
+
+
+@small_part
+def _limit(value: float, level: float, unit: float, square: float, margin: float) -> np.float32:
+    """What a product of single precision is not above if it stands for less than ``value``."""
+    bound = (value + level) / (unit * unit) - square
+    return np.float32(bound + margin + 2.0 * _UNIT * abs(bound))
 
 
 @compiled
@@ -174,16 +222,21 @@ def refine(
     prices: Floats,
     value: Floats,
     index: Ints,
+    start: int,
 ) -> None:
-    """Compute in double precision what may be among the least of a row, for all that single precision tells."""
+    """Compute in double precision what may be among the least of a row, for all that single precision tells.
+
+    The first column has the number ``start``.
+    """
     last = value.shape[1] - 1
     for i in range(product.shape[0]):
         row, best, x = product[i], value[i], near[i]
-        limit = np.float32(np.inf)
+        limit = _limit(best[last], level, unit, square[i], margin[i])
         for first in range(0, row.size, _RUN):
-            end, hits = min(first + _RUN, row.size), 0
-            for j in range(first, end):
-                hits += not row[j] + low[j] > limit  # what is not a number counts, too
+            end, hits = min(first + _RUN, row.size), np.int32(0)
+            some, shifts = row[first:end], low[first:end]
+            for j in range(some.size):  # slices and a narrow counter, so that it vectorises
+                hits += np.int32(not some[j] + shifts[j] > limit)  # what is not a number counts, too
             if hits == 0:
                 continue
             for j in range(first, end):
@@ -193,9 +246,8 @@ def refine(
                         found += (x[k] - far[j, k]) * (x[k] - far[j, k])
                     found -= prices[j]
                     if found < best[last]:
-                        place_in(best, index[i], found, j)
-                        bound = (best[last] + level) / (unit * unit) - square[i]
-                        limit = np.float32(bound + margin[i] + 2.0 * _UNIT * abs(bound))
+                        place_in(best, index[i], found, start + j)
+                        limit = _limit(best[last], level, unit, square[i], margin[i])
 
 
 def nearest(points: Floats, others: Floats) -> Ints:

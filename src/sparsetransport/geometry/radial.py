@@ -8,6 +8,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .._numba.compiling import small_part
 
 Function = Callable[[Any], Any]
@@ -25,6 +27,7 @@ def formulas(exp: Function, sqrt: Function, distance: Function) -> dict[str, For
 
 
 TABLE = formulas(math.exp, math.sqrt, math.sqrt)
+ON_ARRAYS = formulas(np.exp, np.sqrt, np.sqrt)
 
 
 def _from(number: int) -> Callable[[int, float, float], float]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import _checks
 from ..geometry.costs import METRICS
-from ..geometry.kernels import SAMPLE, Delta, Own, as_kernel
+from ..geometry.kernels import SAMPLE, Delta, Own, as_kernel, rule_of
 from ..geometry.radial import formulas
 
 
@@ -99,9 +99,10 @@ def gram_matrix(kernel: Any, points: Tensor) -> Tensor | None:
 
 
 def bandwidth(sigma2: float | str, square: Tensor) -> Tensor | float:
-    """σ² itself, or the median or mean squared distance of each set of points; one if that is zero."""
+    """σ² itself, or what its rule makes of the squared distances of each set of points; one if that is zero."""
     if not isinstance(sigma2, str):
         return float(sigma2)
+    factor, rule = rule_of("sigma2", sigma2)
     n = square.shape[-1]
     step = -(-n // SAMPLE)
     few = square[..., ::step, ::step]
@@ -109,12 +110,12 @@ def bandwidth(sigma2: float | str, square: Tensor) -> Tensor | float:
     if size == 1:
         return 1.0
     above = few[..., torch.ones(size, size, dtype=torch.bool, device=few.device).triu(1)]
-    if sigma2 == "mean":
+    if rule == "mean":
         found = above.mean(-1)
     else:
         ordered, count = above.sort(-1).values, above.shape[-1]  # the mean of the two in the middle, as in NumPy
         found = 0.5 * (ordered[..., (count - 1) // 2] + ordered[..., count // 2])
-    return torch.where(found > 0.0, found, 1.0)[..., None, None]
+    return torch.where(found > 0.0, factor * found, 1.0)[..., None, None]
 
 
 def directions(name: str, points: Tensor) -> Tensor:

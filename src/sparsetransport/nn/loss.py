@@ -37,8 +37,8 @@ class SparseTransportLoss(torch.nn.Module):
     unbalanced : float, pair of floats, or "auto"
         λ, the weight of the marginal errors. "auto" depends on the costs of each problem in each call, so that the loss
         moves mass in any units; λ gets no gradient. Give a number if the loss must be the same function throughout
-        training; ``Problem.from_points(x, y).unbalanced`` for typical points is a good one. If λ is so small that a
-        plan is empty, the points get no gradient from the costs, and a warning is given once.
+        training; ``Problem.from_points(x, y, kernels="median").unbalanced`` for typical points is a good one. If λ is
+        so small that a plan is empty, the points get no gradient from the costs, and a warning is given once.
     reg : float
         λ₂.
     metric : {"sqeuclidean", "euclidean", "cosine"}

@@ -10,15 +10,18 @@ from numpy.typing import NDArray
 
 from ... import _checks, _tables
 from ..._checks import Floats, Ints
+from ..._progress import shown
 from ...budgets import Counting, PerColumn, PerRow, Uniform
 from ...plan import Callback, Step
 from ...problem import Problem
 from ...shared import SharedResult, solve_shared
 from .classic import dedicated, long_chain
 from .evaluation import Evaluation, best_use, market, names, pairs, scenario_weights
-from .exchange import Choice, exchange_links, in_order, is_small
+from .exchange import Choice, exchange_links, in_order, is_small, worth_their_cost
 
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
+DEMANDS = "at-most", "exact"
+A_POINT = 3  # links of every plant and product, at the most, where only what they cost limits them
 STRETCH = 2.0  # spare links are chosen for the scenarios with their deviations multiplied by this
 
 
@@ -106,7 +109,19 @@ class Design:
     def evaluate(self, links: Any) -> tuple[Evaluation, Evaluation | None]:
         """The profits of any other links in the training and in the held-out scenarios."""
         chosen = pairs("links", links, self._task.rates.shape)
-        return self._task.score(chosen), self._task.judge(chosen, self._held_out)
+        task = self._task
+        return task.told(task.score(chosen)), task.told(task.judge(chosen, self._held_out))
+
+    @property
+    def cost_of_links(self) -> float:
+        """What the new links cost, by ``link_cost``."""
+        new = self.links[self.fixed :]
+        return 0.0 if self._task.link_cost is None else float(self._task.link_cost[new[:, 0], new[:, 1]].sum())
+
+    @property
+    def net_profit(self) -> float:
+        """The expected profit on the training scenarios minus what the new links cost."""
+        return self.expected_profit - self.cost_of_links
 
     def curve(self, points: int = 20) -> tuple[Ints, Floats, Floats | None]:
         """Expected profit against the number of links, for the first ones of ``links``, built one by one.
@@ -162,6 +177,8 @@ class _Task(NamedTuple):
     fixed: Ints
     budget: Counting
     links: int
+    link_cost: Floats | None = None  # (m, n) of new links
+    bonus: float = 0.0  # in the rates, for every unit of demand that is served
 
     def problems(self, strength: float, *, scaled: bool, stretch: float = 1.0) -> list[Problem]:
         """The scenarios as transport problems: profits are negative costs, capacities and demands the masses."""
@@ -205,6 +222,12 @@ class _Task(NamedTuple):
         """The profits of links in the training scenarios."""
         return best_use(links, self.rates, self.capacity, self.demand, self.weights)
 
+    def told(self, found: Any) -> Any:
+        """An evaluation as users see it: without the bonus."""
+        if found is None or not self.bonus:
+            return found
+        return replace(found, profits=found.profits - self.bonus * found.flows.sum(axis=1))
+
     def judge(self, links: Ints, held_out: Floats | None) -> Evaluation | None:
         """The profits of links in the held-out scenarios, if there are any."""
         if held_out is None:
@@ -216,18 +239,21 @@ def design(
     profit: Any,
     supply: Any,
     demand_scenarios: Any,
-    links: int,
+    links: int | None = None,
     fixed: Any = None,
     forbidden: Any = None,
     max_per_plant: Any = None,
     max_per_product: Any = None,
     *,
+    link_cost: Any = None,
+    demand: str = "at-most",
     count_fixed: bool = True,
     weights: Any = None,
     held_out: Any = None,
     polish: bool = True,
     n_jobs: int | None = None,
     callback: Callback | None = None,
+    progress: bool = False,
 ) -> Design:
     """Choose the links to build for a large expected profit over demand scenarios.
 
@@ -251,13 +277,19 @@ def design(
         The demand for each product, one row for each scenario.
     links : int
         The largest number of links. Links that would carry nothing are not built, even if scenarios varied twice as
-        much.
+        much. None where ``link_cost`` settles how many: up to three for each plant and product.
     fixed : list of pairs, optional
         Existing links, as pairs of plant and product; they are kept, whatever they earn.
     forbidden : list of pairs, or bool array of shape (m, n), optional
         Links that cannot be built; none of them may be fixed.
     max_per_plant, max_per_product : int or list of int, optional
         The most links of a plant or a product, fixed ones included; one number for all, or one for each.
+    link_cost : float or array of shape (m, n), optional
+        What a new link costs, whatever it carries, in the units of the expected profit. Links that raise it by less are
+        not built.
+    demand : {"at-most", "exact"}
+        "at-most" leaves demand unmet where serving it does not pay; "exact" serves as much as the links can carry,
+        whatever it earns, and warns if that is not all of it. Supply is at most the capacity either way.
     count_fixed : bool
         True if the fixed links count among ``links``; False if ``links`` is the number of additional links.
     weights : array of shape (z,), optional
@@ -270,6 +302,8 @@ def design(
         The number of threads, as in `solve_shared`; all cores by default. The result does not depend on it.
     callback : callable, optional
         Called after each step of the choice; a true return value ends the design with the links so far.
+    progress : bool
+        Show links and objective so far on a terminal.
 
     Returns
     -------
@@ -288,14 +322,30 @@ def design(
     >>> bool(network.held_out.expected > 0.97 * full.expected)
     True
     """
+    _checks.choice("demand", demand, dict.fromkeys(DEMANDS))
     task = _task(
-        profit, supply, demand_scenarios, links, fixed, forbidden, max_per_plant, max_per_product, count_fixed, weights
+        profit,
+        supply,
+        demand_scenarios,
+        links,
+        fixed,
+        forbidden,
+        max_per_plant,
+        max_per_product,
+        link_cost,
+        demand == "exact",
+        count_fixed,
+        weights,
     )
     products = names(profit, supply, demand_scenarios)[1]
     test = _tables.aligned("held_out", held_out, "columns", products, "columns of profit")
     test = None if test is None else _held_out(test, task.demand.shape[1])
     _checks.function("callback", callback)
-    return _designed(task, test, _checks.flag("polish", polish), n_jobs, callback)
+    exchanges = _checks.flag("polish", polish)
+    with shown(progress):
+        made = _designed(task, test, exchanges, n_jobs, callback)
+    _warn_of_unmet(made, products)
+    return made
 
 
 def _designed(
@@ -319,9 +369,46 @@ def _designed(
         earned = task.score(every)
         if exchanges:
             earned = _exchange(task, earned, [])
+    if task.link_cost is not None:
+        earned = _worth_it(task, earned, exchanges=exchanges)
     earned = in_order(_of_use(task, earned), task.choice)
-    judged = task.judge(earned.links, held_out)
+    judged = task.told(task.judge(earned.links, held_out))
+    earned = task.told(earned)
     return Design(earned.links, len(task.fixed), earned, judged, chosen, task, held_out, polish, n_jobs)
+
+
+def _worth_it(task: _Task, earned: Evaluation, *, exchanges: bool) -> Evaluation:
+    """The network without links that earn less than they cost; then exchanged, and looked at once more."""
+    cost, choice = task.link_cost, task.choice
+    assert cost is not None
+
+    def kept(found: Evaluation) -> Evaluation:
+        links = worth_their_cost(found, choice, cost[tuple(found.links.T)])
+        return found if len(links) == len(found.links) else task.score(links)
+
+    def net(found: Evaluation) -> float:
+        new = found.links[len(task.fixed) :]
+        return found.expected - float(cost[tuple(new.T)].sum())
+
+    best = kept(earned)
+    if exchanges and len(best.links):
+        limits = choice.limits._replace(total=len(best.links))
+        other = kept(task.score(exchange_links(best, choice._replace(limits=limits))))
+        best = max(best, other, key=net)
+    return best
+
+
+def _warn_of_unmet(made: Design, products: Any) -> None:
+    """Warn of demand that was to be served in full and is not, and name the products."""
+    demand, unmet = made._task.demand, made.training.unmet.max(axis=0)
+    lacking = np.flatnonzero(unmet > 1e-9 * demand.max(initial=0.0))
+    if made._task.bonus and lacking.size:
+        told = ", ".join(str(k if products is None else products[k]) for k in lacking[:5].tolist())
+        more = f" and {lacking.size - 5} more" if lacking.size > 5 else ""
+        _checks.warn(
+            f"demand='exact' cannot be met in all scenarios: products {told}{more} lack up to {unmet.max():.3g}; allow "
+            "more links or more capacity"
+        )
 
 
 class _Sticky:
@@ -400,17 +487,22 @@ def _task(
     profit: Any,
     supply: Any,
     demand_scenarios: Any,
-    links: int,
+    links: int | None,
     fixed: Any,
     forbidden: Any,
     max_per_plant: Any,
     max_per_product: Any,
+    link_cost: Any,
+    exact: bool,
     count_fixed: bool,
     weights: Any,
 ) -> _Task:
     """Check everything before any work."""
     rates, capacity, demand = market(profit, supply, demand_scenarios)
-    shape = rates.shape
+    shape, bonus = rates.shape, 0.0
+    if exact:  # more than serving a unit can cost, with all that has to be rerouted for it
+        bonus = (float(np.ptp(rates)) or 1.0) * min(shape) + max(-float(rates.min()), 0.0)
+        rates = rates + bonus
     there = pairs("fixed", [] if fixed is None else fixed, shape)
     labels = names(profit, supply, demand_scenarios)
     forbidden = _tables.matched("forbidden", forbidden, *labels)
@@ -420,7 +512,12 @@ def _task(
             raise ValueError(f"fixed and forbidden must not share a link, got {(i, j)} in both")
     allowed = (rates > 0.0) & ~banned
     allowed[there[:, 0], there[:, 1]] = True
-    wanted = _checks.positive_int("links", links)
+    if link_cost is not None:
+        link_cost = _link_cost(link_cost, shape, labels)
+    if links is None and link_cost is None:
+        raise TypeError("links must be given unless link_cost is, which then settles how many links are built")
+    most = A_POINT * sum(shape) + len(there)
+    wanted = most if links is None else _checks.positive_int("links", links)
     if _checks.flag("count_fixed", count_fixed) and wanted < len(there):
         raise ValueError(f"links must be at least the number of fixed links, {len(there)}, got {wanted}")
     total = min(wanted + (0 if count_fixed else len(there)), max(int(allowed.sum()), 1))
@@ -433,7 +530,17 @@ def _task(
             limit = _tables.aligned(name, limit, "index", labels[axis], f"{('rows', 'columns')[axis]} of profit")
             budget = budget & kind(_limit(name, limit, shape[axis], shape[1 - axis], there[:, axis]))  # type: ignore[assignment]
     shares = scenario_weights(weights, demand_scenarios)
-    return _Task(rates, capacity, demand, shares, allowed, there, budget, total)
+    return _Task(rates, capacity, demand, shares, allowed, there, budget, total, link_cost, bonus)
+
+
+def _link_cost(given: Any, shape: tuple[int, int], labels: Any) -> Floats:
+    """The cost of every link, checked."""
+    if np.ndim(given) == 0:
+        return np.full(shape, _checks.number("link_cost", given, positive=False))
+    found = _checks.real_array("link_cost", _tables.matched("link_cost", given, *labels), ndim=2)
+    if found.shape != shape or found.min() < 0.0:
+        raise ValueError(f"link_cost must not be negative and must have the shape of profit, {shape}")
+    return found
 
 
 def _limit(name: str, limit: Any, count: int, most: int, ends: Ints) -> Ints:

@@ -138,6 +138,34 @@ def _arcs(links: Ints, rates: Floats) -> Links:
     )
 
 
+def worth_their_cost(earned: Evaluation, choice: Choice, cost: Floats) -> Ints:
+    """Links without those that earn less than they cost, the ones that carry least in relation to it looked at first.
+
+    ``cost`` is that of each link of ``earned``; fixed ones stay.
+    """
+    if not len(earned.links) or earned.expected <= 0.0:
+        return earned.links[: choice.fixed]
+    search = _Search(earned, choice)
+    arcs, market = search.arcs, search.market
+    cost = cost / float(choice.rates[choice.allowed].max())
+    changed = True
+    while changed:
+        changed, carried = False, market.weights @ search.flows * arcs.rates
+        for slot in (choice.fixed + np.argsort((carried - cost)[choice.fixed :], kind="stable")).tolist():
+            if not arcs.active[slot] or cost[slot] <= 0.0:
+                continue
+            before, state = market.weights @ (search.flows @ arcs.rates), search._state
+            kept = State(*(part.copy() for part in state))
+            withdraw(arcs, state, market, slot)
+            if before - market.weights @ (search.flows @ arcs.rates) < cost[slot] - search.least:
+                changed = True
+                continue
+            arcs.active[slot] = True
+            for part, old in zip(state, kept, strict=True):
+                part[:] = old
+    return earned.links[arcs.active]
+
+
 class _Search:
     """A network with the optimal flow of every scenario, and the work that is left."""
 

@@ -1,32 +1,23 @@
-"""Label transfer in the interface of scikit-learn: from labelled points to new ones, by one sparse plan.
-
-Needs scikit-learn (``pip install 'sparsetransport[sklearn]'``); ``import sparsetransport`` does not import this.
-"""
+"""Label transfer in the interface of scikit-learn: from labelled points to new ones, by one sparse plan."""
 
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from . import _checks
-from ._checks import Floats
-from .api import solve
-from .budgets import PerColumn
-from .certify import bounds
-from .geometry import costs
-from .geometry.kernels import Delta, as_kernel
-from .problem import Problem, require_finite_weights, weights_of
-from .result import Result
-
-try:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
-except ImportError:
-    raise _checks.missing("sparsetransport.estimators needs scikit-learn 1.6 or newer", "sklearn") from None
-
-__all__ = ["TransportClassifier"]
+from .. import _checks
+from .._checks import Floats
+from ..api import solve
+from ..budgets import PerColumn
+from ..certify import bounds
+from ..geometry import costs
+from ..geometry.kernels import Delta, as_kernel
+from ..problem import Problem, require_finite_weights, weights_of
+from ..result import Result
 
 _ALONE = 1e-6  # in place of a weight of zero, since weights must be positive
 _MANY = 2000  # links; fewer, or one for each point, are found faster one by one
