@@ -175,7 +175,12 @@ ALLOWED = {
     "engine/slack.py": {"_ANY": CODES},
     "engine/state.py": {"CLOSE": ROUNDING, "HUGE": ROUNDING},
     "engine/swaps.py": {"NONE": CODES},
+    "forest/assignment.py": {
+        **dict.fromkeys(["_BIDS", "_SWEEPS"], "the way to an optimum"),
+        **dict.fromkeys(["_NEW", "_REACHED", "_DONE"], CODES),
+    },
     "forest/crossover.py": {"_LEAST": ROUNDING},
+    "forest/listed_solver.py": {"_OPERATIONS": PAUSES},
     "forest/local_search.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT}
     | {"_CUT": CODES},
     "forest/simplex.py": {"_CHUNK": PAUSES, "_PIVOTS": ROUNDING, "_ROWS": "the way to an optimum that is unique"},

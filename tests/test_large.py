@@ -115,6 +115,77 @@ def test_squared_distances_have_their_mean_in_closed_form():
         assert lazy.cost.lowest <= dense.cost.lowest
 
 
+# --- budgets of fewer links ------------------------------------------------------------------------------------------
+
+LABELS = (np.arange(300)[:, None] + np.arange(280)) % 5
+BUDGETS = [
+    st.PerRow(1),
+    st.PerRow(2),
+    st.PerColumn(1),
+    st.PerRow(1) & st.PerColumn(1),
+    st.Partition(LABELS, [20, 0, 300, 40, 60]),
+    280,
+    30,
+]
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+def test_budgets_are_kept_and_plans_are_as_good_as_without_prices(budget):
+    problem = points(300, 280, equal=budget == 280)
+    result = by_prices(*problem, budget=budget)
+    quick = st.solve_sample(*problem, kernels=st.Delta(), budget=budget, effort="quick")
+    assert result.log["from_prices"]
+    assert result.status is Status.PRICED
+    assert 0.0 < result.lower_bound <= result.value <= 1.02 * quick.value
+    counts = result.rows.size, np.bincount(result.rows).max(), np.bincount(result.cols).max()
+    whole, row, col = {
+        st.PerRow(1): (300, 1, 300),
+        st.PerRow(2): (600, 2, 300),
+        st.PerColumn(1): (280, 300, 1),
+        st.PerRow(1) & st.PerColumn(1): (280, 1, 1),
+        BUDGETS[4]: (420, 300, 300),
+        280: (280, 300, 300),
+        30: (30, 300, 300),
+    }[budget]
+    assert counts <= (whole, counts[1], counts[2])
+    assert counts[1] <= row
+    assert counts[2] <= col
+    np.testing.assert_array_less(
+        np.bincount(LABELS[result.rows, result.cols], minlength=5) * (budget == BUDGETS[4]), [21, 1, 301, 41, 61]
+    )
+
+
+def test_many_rows_and_few_columns_with_one_link_a_row():
+    problem = points(400, 8, equal=True)
+    result = by_prices(*problem, budget=st.PerRow(1))
+    best = st.solve_sample(*problem, kernels=st.Delta(), budget=st.PerRow(1)).value
+    assert result.lower_bound <= best * (1 + 1e-12)
+    assert result.value <= 1.001 * best
+
+
+def test_budgets_without_prices_and_a_gap_that_is_asked_for():
+    problem = points(120, 110, equal=True)
+    without = replace(PRICED, prices=replace(PRICED.prices, budgets=None))
+    assert not by_prices(*problem, budget=st.PerRow(1), how=without).log["from_prices"]
+    assert by_prices(*problem, budget=1000, how=without).log["from_prices"]
+    assert by_prices(*problem, budget=st.PerRow(1), gap_tol=0.99).status is Status.GAP_REACHED
+    near = by_prices(*problem, budget=st.PerRow(1), gap_tol=1e-9, time_limit=5.0)
+    assert near.status in (Status.GAP_OPEN, Status.TIME_LIMIT)
+
+
+def test_the_callback_may_stop_the_ascent_or_the_search_within_the_budget():
+    for stop in (2, 6):
+        told = []
+        result = by_prices(
+            *points(200, 190),
+            budget=st.PerRow(1),
+            callback=lambda step, told=told, stop=stop: told.append(step.entries) or len(told) == stop,
+        )
+        assert result.status is Status.STOPPED
+        assert len(told) == stop
+        assert np.bincount(result.rows).max() == 1
+
+
 # --- bad input, and points that are nearly that ----------------------------------------------------------------------
 
 

@@ -182,6 +182,22 @@ class DevicePrices:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """For large problems with a budget that forbids the plan from dual prices: tree search on short lists of pairs."""
+
+    pivots: int = 2  # rounds of pivots towards the unbudgeted optimum before,
+    lists: int = 6  # pairs of every row and column at the potentials of the plan, and so many at those after a cut
+    rounds: int = 40  # of new lists, at the most,
+    gain: float = 1e-4  # of the objective: what a round must bring, if there is to be another one
+    grown: float = 0.5  # of the most that a pair gains: what others must gain to be linked with it,
+    anew: float = 0.01  # links a point: after so many new ones there are new lists, and more of them, before the search
+    search: TreeSearch = TreeSearch(near=4)  # with each of the lists
+    matching: int = 16  # pairs of every row and column that a matching to begin with may have,
+    width: float = 2.0  # unless one side has so many times more points,
+    few: float = 1.5  # or the budget allows more links for each point of the larger side, and masses differ
+
+
+@dataclass(frozen=True)
 class Prices:
     """For large problems with `Delta` kernels and no ``reg``: dual prices, and a plan that follows from them.
 
@@ -207,6 +223,7 @@ class Prices:
     rounds: int = 6  # of these at the most,
     more_rounds: int = 100  # or so many where ``gap_tol`` asks for them,
     close: float = 1e-4  # or until the certified relative gap is below this
+    budgets: Listed | None = Listed()  # for budgets of fewer links; None: those are solved without prices
     on_device: DevicePrices = DevicePrices()  # what a GPU does in place of the above
 
 

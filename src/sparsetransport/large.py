@@ -2,9 +2,14 @@
 
 The smoothed plan of the prices is taken to a forest. Rounds of pivots follow: pairs that would lower the objective at
 the potentials of the forest close cycles or join trees (see `forest.crossover`), and the potentials prove a bound.
+
+Where a budget does not allow that plan, a matching of the points, or what the budget leaves of the plan, grows and is
+made better by local search on trees, which looks at the pairs on short lists (see `forest.listed_solver`). The bound of
+the prices holds for every budget.
 """
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +18,17 @@ from . import _checks, effort
 from ._checks import Floats, Ints
 from .budgets import Pair
 from .effort import Effort
+from .engine.room import Constraint, fits
+from .forest.assigned import applies, are_equal, best_matching
 from .forest.crossover import Planted, on_forest
+from .forest.listed_solver import ListedSolver
 from .geometry.pricing import Pricing
 from .plan import Callback, Outcome, Record, Step
 from .prices.levels import Prices, prices
 from .problem import Problem
 from .status import Status
 
-_KEY, _NEAR = "dual prices", "plan from dual prices"
+_KEY, _NEAR, _MATCHING = "dual prices", "plan from dual prices", "matching"
 _EXACT = 1e-12  # a relative gap that counts as zero
 
 
@@ -65,7 +73,8 @@ def near_optimum(
 
     After the deadline, of `time.monotonic`, the ascent ends with its stage, and the plan that it leads to must do.
     """
-    known: Outcome | None = problem.memo.get(_NEAR)
+    near = f"{_NEAR}, {how.rounds} rounds"
+    known: Outcome | None = problem.memo.get(near)
     if known is not None and (gap_tol is None or known.status is Status.OPTIMAL):
         return known
     stopped: list[bool] = []
@@ -90,8 +99,45 @@ def near_optimum(
     status = Status.STOPPED if any(stopped) else Status.OPTIMAL if is_best else Status.PRICED
     plan = _outcome(problem, planted, status)
     if status is not Status.STOPPED:
-        problem.memo[_NEAR] = plan
+        problem.memo[near] = plan
     return plan
+
+
+def within_budget(
+    problem: Problem,
+    constraint: Constraint,
+    how: effort.Prices,
+    *,
+    callback: Callback | None = None,
+    gap_tol: float | None = None,
+    deadline: float = np.inf,
+    device: Any = None,
+) -> Outcome | None:
+    """A plan within a budget that counts links; None if the effort says that such plans are sought without prices."""
+    within = how.budgets
+    if within is None and constraint.limits.most < sum(problem.shape):
+        return None
+    is_start, close = within is not None and constraint.limits.most < sum(problem.shape), gap_tol
+    if within is not None and is_start:
+        how, close = replace(how, rounds=within.pivots), None
+    plan = near_optimum(problem, how, callback=callback, gap_tol=close, deadline=deadline, device=device)
+    if fits(constraint.room(), plan.rows, plan.cols):
+        return plan
+    found = known_prices(problem)
+    if within is None or found is None:
+        return None
+    is_stopped = plan.status is Status.STOPPED
+    solver = ListedSolver(problem, constraint, within, callback=None if is_stopped else callback, deadline=deadline)
+    solver.stopped = is_stopped
+    start = (plan.rows, plan.cols, plan.mass)
+    is_few = constraint.limits.most <= within.few * max(problem.shape)
+    if (is_few or are_equal(problem)) and not is_stopped and applies(problem, within.width):
+        if _MATCHING not in problem.memo:
+            problem.memo[_MATCHING] = best_matching(problem, how, within.matching, found)
+        start = problem.memo[_MATCHING]
+    solver.begin(*start)
+    solver.refine(found.bound, 0.0 if gap_tol is None else gap_tol)
+    return solver.outcome()
 
 
 def _from_device(problem: Problem, how: effort.Prices, device: Any, gap_tol: float | None) -> Prices:

@@ -29,7 +29,7 @@ from .engine.shared_solver import SharedOutcome, SharedSolver
 from .engine.shell import better, jumped
 from .forest.local_search import TreeSolver
 from .inner.solvers import EXACT, UnboundedError
-from .large import is_large, near_optimum
+from .large import is_large, within_budget
 from .optimum import (
     is_listed,
     is_worth_a_jump,
@@ -288,22 +288,22 @@ def _misses_less(problem: Problem, first: Outcome, second: Outcome) -> bool:
 
 
 def _find_from_prices(search: Search) -> Outcome | None:
-    """The plan of a large problem; None if it is not large, or its prices say nothing of plans within the budget."""
+    """The plan of a large problem; None if it is not large, or is solved without prices."""
     how = search.effort.prices
     if how is None or not is_large(search.problem, search.effort) or search.given.pairs:
         return None
-    if search.constraint.oracle is not None or search.constraint.limits.most < sum(search.problem.shape):
+    if search.constraint.oracle is not None:
         return None
     gap_tol = None if search.gap_test is None else search.gap_test.gap_tol
-    plan = near_optimum(
+    return within_budget(
         search.problem,
+        search.constraint,
         how,
         callback=search.callback,
         gap_tol=gap_tol,
         deadline=search.deadline,
         device=search.device,
     )
-    return plan if search.is_within(plan) else None
 
 
 def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:

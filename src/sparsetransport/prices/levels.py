@@ -203,7 +203,7 @@ def _climb(level: Level, how: effort.Prices) -> Stage:
     graph = _all_pairs(level)
     cost = level.pricing.entries(graph.row, graph.col)
     alpha, beta = np.zeros(level.shape[0]), np.zeros(level.shape[1])
-    size, mass = _typical(level, graph, cost), np.zeros(cost.size)
+    size, mass = typical(level, graph, cost), np.zeros(cost.size)
     for share in how.begin:
         alpha, beta = ascend(level, graph, cost, alpha, beta, share * size, how.iterations, how.exact)
         mass = smoothed_plan(graph.row, graph.col, cost, alpha, beta, share * size)
@@ -230,7 +230,7 @@ def _climb_listed(
         listed_by_column = lists_by_row(level.pricing.columns(alpha, count)[1])[::-1]
         graph = graph_of(level.shape, lists_by_row(listed), listed_by_column, stage.links)
         cost = level.pricing.entries(graph.row, graph.col)
-        size = size or _typical(level, graph, cost)
+        size = size or typical(level, graph, cost)
         rho = how.stages[min(stage.done, usual - 1)] * size
         shifted = cost - rho * graph.matched(stage.graph, stage.mass) if stage.done >= usual else cost
         error = how.error if stage.done >= usual - 1 else how.rough
@@ -245,7 +245,7 @@ def _climb_listed(
                 return stage
 
 
-def _typical(level: Level, graph: Graph, cost: Floats) -> float:
+def typical(level: Level, graph: Graph, cost: Floats) -> float:
     """Smoothing at which a row spreads over a quarter of its candidates or so."""
     some = np.flatnonzero(np.diff(graph.first) > 0)
     if not some.size:
