@@ -10,7 +10,7 @@ from ..geometry.pricing import Pricing
 from ..inner.solvers import EXACT
 from ..plan import Callback, Outcome, Record, nothing
 from ..problem import Problem
-from ..result import Status
+from ..status import Status
 from .crossover import best_masses
 from .listed_search import improve, queue_of
 from .lists import first_that_fit, grow, lists_of, priced_keys
