@@ -444,7 +444,10 @@ def test_a_stream_may_be_closed_early(backend):
 
 def test_a_worker_stops_when_nobody_wants_the_results():
     stopped = worker.Task(
-        2, {"kernels": None, "unbalanced": "auto", "reg": 0.0, "sense": "="}, {"method": "residual"}, worker.Stop(True)
+        2,
+        {"kernels": None, "unbalanced": "auto", "reg": 0.0, "sense": "=", "link_cost": None},
+        {"method": "residual"},
+        worker.Stop(True),
     )
     assert worker.solve_chunk(stopped, (0, [np.ones((3, 3))] * 2)) == [None, None]
 

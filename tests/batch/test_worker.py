@@ -13,7 +13,7 @@ from sparsetransport.effort import DEFAULT, QUICK
 
 
 def task_of(budget=4, *, geometry=None, stop=None, **options):
-    geometry = {"kernels": None, "unbalanced": 5.0, "reg": 0.1, "sense": "=", **(geometry or {})}
+    geometry = {"kernels": None, "unbalanced": 5.0, "reg": 0.1, "sense": "=", "link_cost": None, **(geometry or {})}
     return Task(budget, geometry, options, stop or Stop())
 
 

@@ -101,7 +101,9 @@ def test_a_perturbation_never_makes_it_worse_and_keeps_the_books(budget):
     state, effort, limits = parts(problem, trees), np.zeros(1), Constraint(as_matroid(budget), (14, 11)).limits
     value = problem.value(*forest.links(trees))
     for draw in range(200):
-        local_search.perturb(*state, np.array([draw * 7_919_317]), 8, 1e8, effort, np.inf)
+        local_search.perturb(
+            *state, undo_log.new_log(sum(problem.shape)), 0.0, np.array([draw * 7_919_317]), 8, 1e8, effort, np.inf
+        )
         now = problem.value(*forest.links(trees))
         assert now <= value * (1.0 + 1e-12)
         value = now

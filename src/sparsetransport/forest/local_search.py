@@ -405,8 +405,9 @@ def _joined(forest: Forest, row: int, col: int, pull: float, limited: bool) -> f
 def _force(forest: Forest, point: int, other: int) -> None:
     """Link a pair, if it may be and is not linked by others."""
     row, col = min(point, other), max(point, other)
-    free = is_free(forest.room, row, col - forest.rows) and wish(forest, row, col) > -np.inf
-    if free and forest.tree[row] != forest.tree[col]:
+    if forest.tree[row] == forest.tree[col] or wish(forest, row, col) == -np.inf:
+        return
+    if is_free(forest.room, row, col - forest.rows):
         insert(forest, row, col, 0.0)
         settle(forest, row)
 
