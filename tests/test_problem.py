@@ -1,6 +1,5 @@
 """The problem: objective, gradient and Hessian are those of the formula."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -47,39 +46,6 @@ def test_the_quadratic_on_pairs_is_the_formula(kernel):
     np.testing.assert_allclose(problem.gradient(fields, *PAIRS), expected.ravel(), atol=1e-12)
     np.testing.assert_allclose(problem.gradient_rows(fields, 1, 3), expected[1:3], atol=1e-12)
     np.testing.assert_allclose(problem.marginals(*_sparse(plan))[0], plan.sum(axis=1))
-
-
-def test_automatic_weights_make_nothing_a_hundred_times_as_bad_as_everything():
-    """λ = 100 · mean cost · transportable mass / squared norm of what would be missed."""
-    C = np.array([[1.0, 2.0], [3.0, np.inf]])
-    problem = st.Problem.from_matrices(C, [1.0, 2.0], [0.5, 1.5])
-    assert problem.unbalanced == (pytest.approx(100.0 * 2.0 * 2.0 / (5.0 + 2.5)),) * 2
-    assert problem.constant == pytest.approx(100.0 * 2.0 * 2.0)
-
-
-@pytest.mark.parametrize("C", [np.zeros((2, 2)), np.full((2, 2), np.inf)])
-def test_automatic_weights_without_a_scale_are_one(C):
-    """Where costs give no scale, λ = 1."""
-    assert st.Problem.from_matrices(C).unbalanced == (1.0, 1.0)
-    assert st.Problem.from_matrices(np.ones((2, 2)), [0.0, 0.0], [0.0, 0.0]).unbalanced == (1.0, 1.0)
-
-
-def test_one_weight_is_for_both_sides_and_a_pair_for_one_each():
-    """A float, a tuple, a list and an array of two all work."""
-    C = np.ones((2, 3))
-    assert st.Problem.from_matrices(C, unbalanced=3).unbalanced == (3.0, 3.0)
-    for pair in [(1.0, 2.0), [1.0, 2.0], np.array([1.0, 2.0])]:
-        assert st.Problem.from_matrices(C, unbalanced=pair).unbalanced == (1.0, 2.0)
-
-
-def test_one_gram_matrix_is_for_both_sides():
-    """The same Gram matrix for both sides may be given once, as may a kernel; also when it is 2 by 2."""
-    for size in (2, 3):
-        gram = np.eye(size) + 0.25
-        C = np.ones((size, size))
-        once = st.Problem.from_matrices(C, kernels=gram, unbalanced=1.0)
-        twice = st.Problem.from_matrices(C, kernels=(gram, gram), unbalanced=1.0)
-        assert once.constant == twice.constant
 
 
 def test_points_make_costs_and_kernels():
@@ -208,17 +174,6 @@ def test_negative_costs_are_part_of_the_scale():
     assert st.Problem.from_matrices(-3.0 * np.ones((2, 2)), np.zeros(2), np.zeros(2), unbalanced=1.0).scale == 3.0
 
 
-@pytest.mark.parametrize(("total", "fine"), [(0.2, True), (5.0, True), (0.05, False), (100.0, False)])
-def test_masses_of_one_side_alone_should_have_about_the_total_of_the_default(total, fine):
-    masses = np.full(4, total / 4.0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        st.Problem.from_matrices(np.ones((4, 3)), masses)
-        st.Problem.from_matrices(np.ones((3, 4)), b=masses)
-        st.Problem.from_matrices(np.ones((4, 4)), masses, 50.0 * masses)
-    assert len(caught) == (0 if fine else 2)
-
-
 def test_pairs_of_points_can_be_forbidden():
     """By a mask or as pairs; the same as infinite costs."""
     rng = np.random.default_rng(0)
@@ -244,24 +199,3 @@ def test_pairs_of_points_can_be_forbidden():
 def test_what_cannot_be_forbidden(forbidden, options, message):
     with pytest.raises(ValueError, match=message):
         st.solve_sample(np.eye(3), np.eye(3), forbidden=forbidden, **options)
-
-
-@pytest.mark.parametrize(
-    ("unbalanced", "factors"),
-    [("auto", (1, 1)), ("100*auto", (100, 100)), (" 0.5 x auto", (0.5, 0.5)), (("auto", "1e3*auto"), (1, 1000))],
-)
-def test_weights_may_be_multiples_of_auto(unbalanced, factors):
-    """Alone and in a batch."""
-    C, a, b = np.random.default_rng(0).random((5, 4)), np.full(5, 0.2), np.full(4, 0.25)
-    auto = st.Problem.from_matrices(C, a, b).unbalanced[0]
-    weights = tuple(factor * auto for factor in factors)
-    assert st.Problem.from_matrices(C, a, b, unbalanced=unbalanced).unbalanced == pytest.approx(weights)
-    alone, [result] = st.solve(C, a, b, unbalanced=weights), st.solve_batch([(C, a, b)], unbalanced=unbalanced)
-    np.testing.assert_allclose(result.plan, alone.plan, atol=1e-12)
-    assert st.Problem.from_matrices(C, a, b, unbalanced=("auto", 3.0)).unbalanced == pytest.approx((auto, 3.0))
-
-
-@pytest.mark.parametrize("unbalanced", ["-1*auto", "0*auto", "*auto", "nan*auto", "auto*2", "2auto", ("auto", "many")])
-def test_what_is_no_multiple_of_auto(unbalanced):
-    with pytest.raises(ValueError, match=r"unbalanced must be a positive number, inf, 'auto' or a multiple such as"):
-        st.Problem.from_matrices(np.eye(2), unbalanced=unbalanced)

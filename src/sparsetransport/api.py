@@ -17,22 +17,12 @@ from .certify.strongest import has_long_bounds
 from .effort import Effort, as_effort
 from .engine.room import Constraint
 from .engine.shell import jumped
+from .given import KernelsLike, LinkCostLike, SenseLike, WeightsLike
 from .inner.solvers import ActiveSet
 from .large import device_for
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
 from .plan import Callback, Outcome, Record, as_arrays
-from .problem import (
-    KernelsLike,
-    LinkCostLike,
-    Problem,
-    SenseLike,
-    WeightsLike,
-    as_problem,
-    refuse,
-    require_problem,
-    second_by_name,
-    warn_of_rounding,
-)
+from .problem import Problem, as_problem, refuse, require_problem, second_by_name, warn_of_rounding
 from .result import Result
 from .select.generic_greedy import Rule
 from .status import Status

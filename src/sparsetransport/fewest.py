@@ -15,9 +15,10 @@ from .budgets import PerColumn, PerRow, Uniform, as_matroid, no_limits
 from .build_result import build_result
 from .certify.certifier import Certifier
 from .effort import BARE
+from .given import KernelsLike, SenseLike, WeightsLike
 from .inner.solvers import EXACT
 from .options import Budget, Options, SolveOptions
-from .problem import KernelsLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
+from .problem import Problem, as_problem, second_by_name
 from .result import Result
 from .status import Status
 

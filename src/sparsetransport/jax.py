@@ -21,9 +21,10 @@ from .api import solve
 from .batch import solve_batch
 from .budgets import Matroid
 from .geometry.kernels import Delta
+from .given import require_finite_weights, weights_of
 from .gradients import aligned, named, newton_step, step_backward, transport_backward
 from .options import Options
-from .problem import Problem, require_finite_weights, weights_of
+from .problem import Problem
 
 __all__ = ["Transport", "sparse_transport"]
 

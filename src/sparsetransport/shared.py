@@ -19,11 +19,12 @@ from .certify.certifier import Certifier
 from .effort import DEFAULT, Effort
 from .engine.room import Constraint
 from .engine.shared_solver import SharedOutcome, SharedSolver
+from .given import KernelsLike, WeightsLike
 from .inner.solvers import EXACT
 from .options import Budget, Polish, StartLike, as_pairs, as_start, chosen_effort
 from .path import Path
 from .plan import Callback, Outcome, Record, as_arrays
-from .problem import KernelsLike, Problem, WeightsLike, as_problem, require_plain, warn_of_rounding
+from .problem import Problem, as_problem, require_plain, warn_of_rounding
 from .result import Result
 from .status import Status
 from .strategy import SharedSearch, find_shared

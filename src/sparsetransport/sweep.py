@@ -6,8 +6,9 @@ from typing import Unpack
 from ._checks import ArrayLike
 from ._progress import shown, tell
 from .api import solve_after
+from .given import KernelsLike, LinkCostLike, SenseLike, WeightsLike
 from .options import Budget, Options, SolveOptions
-from .problem import KernelsLike, LinkCostLike, Problem, SenseLike, WeightsLike, as_problem, second_by_name
+from .problem import Problem, as_problem, second_by_name
 from .result import Result
 from .status import Status
 

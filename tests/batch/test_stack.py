@@ -5,7 +5,7 @@ import pytest
 
 import sparsetransport as st
 from sparsetransport.batch.stack import Stack, matrices
-from sparsetransport.problem import weights_of
+from sparsetransport.given import weights_of
 
 
 def items(count=12, seed=0):

@@ -11,8 +11,9 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from .. import _checks
+from ..given import LinkCostLike, SenseLike, senses_of, weights_of
 from ..options import CommonOptions
-from ..problem import LinkCostLike, Problem, SenseLike, senses_of, weights_of
+from ..problem import Problem
 from ..result import Result
 from .worker import Budgets, ProblemError, Stop, Task, batch_options, solve_chunk
 

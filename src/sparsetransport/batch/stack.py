@@ -15,7 +15,8 @@ from ..budgets import Limits
 from ..effort import Effort
 from ..engine.batch_solver import Pack, look
 from ..geometry.matrices import Cost, Gram
-from ..problem import Problem, Weights, auto_weight, is_in_range, is_usual, side_is_lost
+from ..given import Weights, auto_weight, is_in_range, is_usual, side_is_lost
+from ..problem import Problem
 
 Matrices = tuple[Floats, Floats | None, Floats | None]
 """Costs and the masses of the two sides; None for uniform ones."""

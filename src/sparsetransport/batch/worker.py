@@ -19,10 +19,11 @@ from ..effort import QUICK, Matching
 from ..engine import batch_solver
 from ..engine.matching import is_one_to_one
 from ..geometry.kernels import Delta
+from ..given import costs_are_lost, senses_of, weights_of
 from ..inner.solvers import EXACT
 from ..options import Budget, Options
 from ..path import Path
-from ..problem import Problem, as_problem, costs_are_lost, senses_of, weights_of
+from ..problem import Problem, as_problem
 from ..result import Parts, Result
 from ..status import Status
 from .stack import Matrices, Stack, matrices

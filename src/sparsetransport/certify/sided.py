@@ -12,7 +12,8 @@ import numpy as np
 
 from .._checks import Floats
 from ..budgets import Limits
-from ..problem import Fields, Problem, potentials_of
+from ..given import potentials_of
+from ..problem import Fields, Problem
 from . import bounds
 from .rounding import below
 

@@ -24,9 +24,10 @@ from ..fewest import Fewest, solve_fewest
 from ..geometry.costs import METRICS
 from ..geometry.kernels import NAMES as KERNELS
 from ..geometry.kernels import Delta
+from ..given import weights_of
 from ..options import METHODS, SolveOptions
 from ..plan import Callback, Step
-from ..problem import Problem, weights_of
+from ..problem import Problem
 from ..result import Result
 from ..status import Status
 from ..summary import summary_lines

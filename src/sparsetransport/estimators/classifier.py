@@ -16,7 +16,8 @@ from ..budgets import PerColumn
 from ..certify import bounds
 from ..geometry import costs
 from ..geometry.kernels import Delta, as_kernel
-from ..problem import Problem, require_finite_weights, weights_of
+from ..given import require_finite_weights, weights_of
+from ..problem import Problem
 from ..result import Result
 
 _ALONE = 1e-6  # in place of a weight of zero, since weights must be positive

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..api import solve_sample
 from ..geometry.kernels import Radial, as_kernel
-from ..problem import require_finite_weights
+from ..given import require_finite_weights
 from ..result import Result
 
 

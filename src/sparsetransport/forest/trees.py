@@ -25,7 +25,8 @@ from .._numba.borrowed import by_address
 from .._numba.compiling import compiled, part, small_part
 from ..engine.room import Room, count
 from ..geometry._entries import Cost, cost_entry
-from ..problem import Problem, potentials_of
+from ..given import potentials_of
+from ..problem import Problem
 from .sided import clipped, describe_tree, is_sided, oppose
 
 _TINY = 1e-15  # of all masses: a link with less has none

@@ -14,9 +14,10 @@ from ..batch import solve_batch
 from ..budgets import Matroid
 from ..geometry.kernels import Delta
 from ..geometry.matrices import Gram, gram_rounding
+from ..given import require_finite_weights
 from ..gradients import named, newton_step, step_backward, transport_backward
 from ..options import Options
-from ..problem import Problem, require_finite_weights
+from ..problem import Problem
 from ..result import Result
 from .geometry import require_tensor
 

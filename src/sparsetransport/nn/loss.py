@@ -12,8 +12,8 @@ from .. import _checks
 from ..budgets import Matroid
 from ..geometry.costs import METRICS
 from ..geometry.kernels import as_kernel
+from ..given import require_finite_weights, sides_of
 from ..options import Options
-from ..problem import require_finite_weights, sides_of
 from ..result import Result
 from .autograd import is_results, require_fixed, solve_tensors
 from .geometry import cost_matrix, directions, gram_matrix, require_finite, two_sides
