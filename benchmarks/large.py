@@ -9,6 +9,7 @@ import numpy as np
 import ot
 
 import sparsetransport as st
+from sparsetransport.effort import Listed
 
 from .table import Table, seconds
 
@@ -113,7 +114,7 @@ def _pot(x: np.ndarray, y: np.ndarray, a: np.ndarray, b: np.ndarray, ours: float
 
 
 HOW = {True: "equal", False: "lognormal"}
-PRICED = replace(st.DEFAULT, prices=replace(st.DEFAULT.prices, above=0))
+PRICED = replace(st.DEFAULT, prices=replace(st.DEFAULT.prices, above=0, budgets=Listed(above=0)))
 UNPRICED = replace(st.DEFAULT, prices=None)
 
 

@@ -10,7 +10,7 @@ from sparsetransport import effort
 from sparsetransport.large import is_large
 from sparsetransport.status import Status
 
-PRICED = replace(st.DEFAULT, prices=replace(effort.Prices(), above=0, coarsest=60))
+PRICED = replace(st.DEFAULT, prices=replace(effort.Prices(), above=0, coarsest=60, budgets=effort.Listed(above=0)))
 """The default, with prices for problems of any size."""
 
 

@@ -185,6 +185,7 @@ class DevicePrices:
 class Listed:
     """For large problems with a budget that forbids the plan from dual prices: tree search on short lists of pairs."""
 
+    above: float = 5e9  # links of the budget times pairs; with fewer, a plan grows faster by scans of all pairs
     pivots: int = 2  # rounds of pivots towards the unbudgeted optimum before,
     lists: int = 6  # pairs of every row and column at the potentials of the plan, and so many at those after a cut
     rounds: int = 40  # of new lists, at the most,

@@ -114,11 +114,10 @@ def within_budget(
     device: Any = None,
 ) -> Outcome | None:
     """A plan within a budget that counts links; None if the effort says that such plans are sought without prices."""
-    within = how.budgets
-    if within is None and constraint.limits.most < sum(problem.shape):
-        return None
-    is_start, close = within is not None and constraint.limits.most < sum(problem.shape), gap_tol
-    if within is not None and is_start:
+    within, most, (m, n), close = how.budgets, constraint.limits.most, problem.shape, gap_tol
+    if most < m + n:
+        if within is None or most * m * n < within.above:
+            return None
         how, close = replace(how, rounds=within.pivots), None
     plan = near_optimum(problem, how, callback=callback, gap_tol=close, deadline=deadline, device=device)
     if fits(constraint.room(), plan.rows, plan.cols):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sparsetransport import PerRow, Uniform
-from sparsetransport.apps.network_design import choose, dedicated, design, draw, evaluate, exchange, long_chain
+from sparsetransport.apps.network_design import choose, dedicated, design, draw, evaluate, exchange, long_chain, task
 
 
 def market(m=12, n=12, z=8, seed=0):
@@ -181,7 +181,7 @@ def test_masses_scaled_to_the_smaller_side_help(monkeypatch):
         demand = scale * rng.uniform(0.0, 2.0, (5, 6))
         both = design(profit, supply, demand, 12, polish=False).expected_profit
         with monkeypatch.context() as patch:
-            patch.setattr(choose._Task, "lopsided", False)
+            patch.setattr(task.Task, "lopsided", False)
             better.append(both / design(profit, supply, demand, 12, polish=False).expected_profit)
     assert np.mean(better) > 1.002
 
