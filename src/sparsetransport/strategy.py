@@ -618,16 +618,24 @@ def _(start: effort.Optimum, search: Search, best: Outcome | None) -> Iterator[B
 
 @begin.register
 def _(start: effort.Random, search: Search, best: Outcome | None) -> Iterator[Begun]:
-    (m, n), rng, spent = search.problem.shape, np.random.default_rng(0), 0.0
-    if not search.certifier.is_bounded:
-        return
-    size = min(int(np.ceil(start.share * m * n)), start.pairs)
-    for _ in range(min(start.count, start.looks // (m * n))):
-        solver = search.omp(Links(pairs_of(*np.divmod(rng.choice(m * n, size, replace=False), n))))
-        yield solver
-        spent += solver.effort[0]
-        if spent > start.operations:
-            return
+    spent = 0.0
+    if search.certifier.is_bounded:
+        for pairs in _random(start, search.problem):
+            solver = search.omp(Links(pairs))
+            yield solver
+            spent += solver.effort[0]
+            if spent > start.operations:
+                return
+
+
+def _random(start: effort.Random, problem: Problem, scenarios: int = 1) -> Iterator[list[Pair]]:
+    """Random pairs to begin with, the same ones whatever the order of the points."""
+    (m, n), rng = problem.shape, np.random.default_rng(0)
+    count, size = start.looks // (m * n * scenarios), min(int(np.ceil(start.share * m * n)), start.pairs)
+    if count:
+        order = np.lexsort((np.multiply.outer(problem.a, problem.b).ravel(), problem.cost.rows(0, m).ravel()))
+    for _ in range(min(start.count, count)):
+        yield pairs_of(*np.divmod(order[rng.choice(m * n, size, replace=False)], n))
 
 
 # --- improvers -------------------------------------------------------------------------------------------------------
@@ -716,6 +724,8 @@ class SharedSearch(NamedTuple):
                 given = Links([*self.fixed, *self.given])
                 mean = mean_problem(self.problems, self.weights)
                 yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
+            if isinstance(start, effort.Random) and not all(problem.has_trees for problem in self.problems):
+                yield from _random(start, mean_problem(self.problems, self.weights), len(self.problems))
 
 
 def find_shared(search: SharedSearch) -> SharedOutcome:

@@ -116,7 +116,7 @@ class Certifier:
             tell(gap=f"gap {replace(known, value=task.value, lower_bound=best).relative_gap:.2%}", bound=bound.name)
             until = began + task.effort.bound_share * (task.deadline - began) if left else task.deadline
             proof = bound.run(task._replace(deadline=until, known=best))
-            log.append(BoundRecord(bound.name, proof.bound, time.monotonic() - began))
+            log.append(BoundRecord(bound.name, float(proof.bound), time.monotonic() - began))
             if self.is_whole and proof.plan is not None:
                 value = self.problem.value(*proof.plan)
                 if value < task.value - _EQUAL * abs(task.value):
