@@ -411,7 +411,7 @@ QUICK = Effort()
 DEFAULT = replace(
     QUICK,
     proofs="tight",
-    starts=(Grown(), Matching(), Mean(), Unregularised(), Random(count=12, looks=2_400)),
+    starts=(Grown(), Matching(), Mean(), Unregularised()),
     tree_starts=(Matching(), Grown(), Optimum(links=10**9)),
     tree_improvers=(TreeSearch(),),
     prices=Prices(),

@@ -14,7 +14,7 @@ from sparsetransport._numba import compiling
 
 ROOT = Path(sparsetransport.__file__).parent
 NUMBERS = {"bool", "int", "float"}
-ARRAYS = {"Floats", "Ints", "NDArray[np.bool_]"}
+ARRAYS = {"Floats", "Ints", "Flags", "NDArray[np.bool_]"}
 
 
 def functions():

@@ -15,7 +15,7 @@ from ..api import solve_checked
 from ..budgets import Limits, counts, limits_of
 from ..build_result import SMALL_RESIDUAL, Backing
 from ..certify.certifier import Certifier
-from ..effort import QUICK, Matching
+from ..effort import QUICK, Grown, Matching, Mean
 from ..engine import batch_solver
 from ..engine.matching import is_one_to_one
 from ..geometry.kernels import Delta
@@ -191,7 +191,8 @@ def _limits(options: Options, shape: Any) -> Limits | None:
     """The limits of the budget, or None if the compiled batch solver does not support the options."""
     how = options.effort
     is_timed = options.gap_tol is not None or options.time_limit is not None
-    unknown = not options.is_compiled or is_timed or not len(how.program) or how.finish
+    others = how.finish or any(not isinstance(start, Grown | Matching | Mean) for start in how.starts)
+    unknown = not options.is_compiled or is_timed or not len(how.program) or others
     if unknown or shape[0] * shape[1] >= how.batch_pairs or not counts(options.matroid):
         return None
     limits = limits_of(options.matroid, shape)
