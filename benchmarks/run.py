@@ -1,7 +1,8 @@
-"""Run benchmarks by name, print their tables, and keep them in ``results/bench.md``.
+"""Run benchmarks by name, and print their tables.
 
-python -m benchmarks.run            all of them
-python -m benchmarks.run gap inner  some of them (nothing is written)
+python -m benchmarks.run                   all of them
+python -m benchmarks.run gap inner         some of them
+python -m benchmarks.run gap inner --keep  and put their tables into the sections of these names in results/bench.md
 """
 
 import argparse
@@ -19,6 +20,7 @@ import sparsetransport as st
 
 from .table import Table
 
+KEPT = Path("results/bench.md")
 NAMES = [
     "doors",
     "published",
@@ -46,33 +48,36 @@ NAMES = [
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    names = parser.parse_args().names
-    unknown = [name for name in names if name not in NAMES]
+    parser.add_argument("--keep", action="store_true", help=f"put the tables into {KEPT}, in place of earlier ones")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in NAMES]
     if unknown:
         parser.error(f"unknown benchmark {unknown[0]!r}; known are {', '.join(NAMES)}")
     # the published algorithm runs a fixed number of iterations on purpose
     warnings.simplefilter("ignore", st.ConvergenceWarning)
     console = Console(stderr=True)
-    parts = []
-    for name in names or NAMES:
+    for name in arguments.names or NAMES:
         with console.status(f"benchmark {name}"):
             measured = importlib.import_module(f"benchmarks.{name}").run()
+        parts = []
         for table in [measured] if isinstance(measured, Table) else measured:
             parts.append(table.markdown())
             print(parts[-1], end="\n\n", flush=True)
-    if not names:
-        _keep("\n\n".join(parts))
+        if arguments.keep:
+            _keep(name, "\n\n".join(parts))
 
 
-def _keep(tables: str) -> None:
-    """Write the tables with what they were measured on; whole or not at all."""
+def _keep(name: str, tables: str) -> None:
+    """Replace the section of a benchmark by these tables and what they were measured on; whole or not at all."""
     versions = f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}"
     versions += f", Numba {numba.__version__}, {platform.machine()}, {numba.config.NUMBA_NUM_THREADS} cores"
-    target = Path("results/bench.md")
-    target.parent.mkdir(exist_ok=True)
-    draft = target.with_suffix(".tmp")
-    draft.write_text(f"# Benchmarks\n\n`make bench` printed this ({versions}).\n\n{tables}\n", encoding="utf-8")
-    draft.replace(target)
+    start, *others = KEPT.read_text(encoding="utf-8").split("\n## ")
+    sections = {text.partition("\n")[0]: text.strip() for text in others}
+    sections[name] = f"{name}\n\n`make bench ARGS={name}` printed this ({versions}).\n\n{tables}".strip()
+    known = [sections[each] for each in NAMES if each in sections]
+    draft = KEPT.with_suffix(".tmp")
+    draft.write_text("\n\n## ".join([start.strip(), *known]) + "\n", encoding="utf-8")
+    draft.replace(KEPT)
 
 
 if __name__ == "__main__":
