@@ -387,6 +387,12 @@ def test_growing_again_has_limits():
     for regrow in (effort.Regrow(rounds=0), effort.Regrow(operations=1.0)):
         how = replace(st.DEFAULT, finish=(regrow,))
         np.testing.assert_array_equal(st.solve(problem, budget=7, effort=how).plan, once.plan)
+    for regrow, same in ((effort.Regrow(operations=1.0), True), (effort.Regrow(), False)):
+        plans = [
+            st.solve_shared([kernel_problem(5)], budget=7, effort=replace(st.DEFAULT, finish=finish)).plans[0]
+            for finish in ((), (regrow,))
+        ]
+        assert np.array_equal(*(plan.rows for plan in plans)) is same
     assert st.solve(problem, budget=1).rows.size == 1
 
 

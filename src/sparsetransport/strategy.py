@@ -160,17 +160,18 @@ class Search:
     def smaller(self, how: Effort, problem: Problem | None = None) -> Outcome:
         """The plan that another effort finds, for the problem or for one like it, which begins with nothing."""
         given, callback = (self.given, self.callback) if problem is None else (Links([]), None)
-        return find(
-            Search(
-                self.problem if problem is None else problem,
-                self.constraint,
-                how,
-                given=given,
-                tol=self.tol,
-                callback=callback,
-                deadline=self.deadline,
-            )
+        one = Search(
+            self.problem if problem is None else problem,
+            self.constraint,
+            how,
+            given=given,
+            tol=self.tol,
+            callback=callback,
+            deadline=self.deadline,
         )
+        if problem is None:
+            one.gap_test = self.gap_test
+        return find(one)
 
 
 # --- one problem -----------------------------------------------------------------------------------------------------
@@ -675,6 +676,14 @@ def _(how: effort.Repeat, solver: OMPSolver | SharedSolver, built: float) -> Non
 # --- scenarios that share their links --------------------------------------------------------------------------------
 
 
+class Reached(NamedTuple):
+    """Links that scenarios share, their objective, and the operations that the last start took."""
+
+    plan: SharedOutcome
+    objective: float
+    operations: float
+
+
 class SharedSearch(NamedTuple):
     """Scenarios with their weights, one budget for the links that they share, and how much to do."""
 
@@ -688,8 +697,8 @@ class SharedSearch(NamedTuple):
     n_jobs: int
     callback: Callback | None
 
-    def run(self, first: list[Pair], callback: Callback | None) -> tuple[SharedOutcome, float]:
-        """The links from this start through all improvers, and their objective."""
+    def run(self, first: list[Pair], callback: Callback | None) -> Reached:
+        """The links from this start through all improvers."""
         (m, n), how = self.problems[0].shape, self.effort
         work = m * n * len(self.problems)
         solver = SharedSolver(
@@ -706,7 +715,7 @@ class SharedSearch(NamedTuple):
         with solver.threads():
             solver.seed(self.fixed, first)
             _improve_all(how.improvers, solver)
-            return solver.outcome(), solver.objective
+            return Reached(solver.outcome(), solver.objective, float(solver.effort[0]))
 
     def operations(self, links: int) -> float:
         """About how many operations it takes to grow so many links."""
@@ -730,7 +739,7 @@ class SharedSearch(NamedTuple):
 
 def find_shared(search: SharedSearch) -> SharedOutcome:
     """The best links that the starts and improvers of the effort lead to."""
-    outcome, objective = _find_shared(search)
+    outcome, objective, _ = _find_shared(search)
     limits, oracle = search.constraint.limits, search.constraint.oracle
     if outcome.status is Status.STOPPED or oracle is not None or not one_to_one.applies(search.problems, limits):
         return outcome
@@ -739,37 +748,34 @@ def find_shared(search: SharedSearch) -> SharedOutcome:
     return outcome._replace(status=Status.OPTIMAL_PROVEN) if is_proven else outcome
 
 
-def _find_shared(search: SharedSearch) -> tuple[SharedOutcome, float]:
+def _find_shared(search: SharedSearch) -> Reached:
     found = [start.effort for start in search.effort.starts if isinstance(start, effort.Found)]
     if found:
         best = _find_shared(search._replace(effort=found[0]))
     else:
         best = search.run(search.given, search.callback)
-    others = [pairs_of(best[0].rows, best[0].cols)] if found else search.starts()
+    others = [pairs_of(best.plan.rows, best.plan.cols)] if found else search.starts()
     for start in others:
         best = _better_shared(search, best, start)
     for how in _finish_of(search.effort):
         rng, spent = np.random.default_rng(how.seed), 0.0
         for _ in range(how.rounds):
-            rows, cols = best[0].rows, best[0].cols
-            spent += search.operations(rows.size)
-            if rows.size < 2 or best[0].status in _ENDED or spent > how.operations:
+            rows, cols = best.plan.rows, best.plan.cols
+            if rows.size < 2 or best.plan.status in _ENDED or spent + best.operations > how.operations:
                 break
             costs = np.array([problem.cost.entries(rows, cols) for problem in search.problems])
-            kept = _part(search.weights @ best[0].mass, search.weights @ costs, how.share, rng)
+            kept = _part(search.weights @ best.plan.mass, search.weights @ costs, how.share, rng)
             best = _better_shared(search, best, pairs_of(rows[kept], cols[kept]))
+            spent += best.operations
     return best
 
 
-def _better_shared(
-    search: SharedSearch, best: tuple[SharedOutcome, float], start: list[Pair]
-) -> tuple[SharedOutcome, float]:
-    """The best links so far and their objective, or those that another start leads to, if they are better."""
-    before, objective = best
-    if before.status is Status.STOPPED:
+def _better_shared(search: SharedSearch, best: Reached, start: list[Pair]) -> Reached:
+    """The best links so far, or those that another start leads to, if they are better."""
+    if best.plan.status is Status.STOPPED:
         return best
-    other, reached = search.run(start, None)
-    if not reached < objective - 1e-12 * abs(objective):
-        return best
-    before.record.jump(before.as_outcome(), other.as_outcome(), reached)
-    return other._replace(start=before.start, record=before.record), reached
+    other = search.run(start, None)
+    if not other.objective < best.objective - 1e-12 * abs(best.objective):
+        return best._replace(operations=other.operations)
+    best.plan.record.jump(best.plan.as_outcome(), other.plan.as_outcome(), other.objective)
+    return other._replace(plan=other.plan._replace(start=best.plan.start, record=best.plan.record))

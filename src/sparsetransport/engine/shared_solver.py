@@ -148,6 +148,7 @@ class SharedSolver(Shell):
             state = (self.groups[0], self.chosen, self.r, self.c, self.mass, self.gains, self.weights)
             code = scan.grow(*state, self.room, self.fixed, trace, self.progress, self.tuning.patience)
             self.note(trace)
+            self._count(int(trace.steps[0]), pairs=True)
             if code in ends:
                 return ends[code]
             if code == UNBOUNDED:
@@ -325,6 +326,7 @@ class SharedSolver(Shell):
 
     def _solve_all(self) -> None:
         """The exact masses of every scenario on the present links."""
+        self._count(1, pairs=False)
         for g in range(len(self.groups)):
             while NEEDS_ROOM in (codes := self._solve_group(self.groups[g])):
                 self.groups[g] = plans.with_more_room(self.groups[g])
@@ -357,6 +359,11 @@ class SharedSolver(Shell):
     def _may_add(self, pair: Pair) -> bool:
         rows, cols = np.array([pair[0]]), np.array([pair[1]])
         return bool(scan.available(rows, cols, self.chosen, self.room)[0])
+
+    def _count(self, times: int, *, pairs: bool) -> None:
+        """Count the operations of scans of all pairs, or of solves on the present links."""
+        m, n = self.room.labels.shape[1:]
+        self.effort[0] += float(times) * len(self.gains) * (m * n if pairs else self.size**2)
 
     def _next_pair(self) -> Pair | None:
         """The free pair with the largest score, or one of the candidate list that is nearly as good."""
@@ -401,6 +408,7 @@ class SharedSolver(Shell):
         Only free ones, if ``counted``. Ties go to the first row, then to the first column, whoever scans what.
         """
         depth = 1 if wanted == 1 else self.tuning.list_depth
+        self._count(1, pairs=True)
 
         def best(first: int) -> tuple[Floats, Ints]:
             score = self._scores(first, counted=counted)
