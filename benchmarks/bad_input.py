@@ -1,6 +1,12 @@
-"""What `solve` and POT's solvers do with input that makes no sense, as a table: python -m benchmarks.bad_input."""
+"""What `solve`, POT's solvers and OTT's do with input that makes no sense, as a table: python -m benchmarks.bad_input.
+
+OTT's column is there if ott-jax is installed.
+"""
 
 import warnings
+from importlib.metadata import version
+from importlib.util import find_spec
+from types import SimpleNamespace
 
 import numpy as np
 import ot
@@ -17,6 +23,20 @@ SOLVERS = {
     ),
     "`ot.sinkhorn`": lambda C, a, b: ot.sinkhorn(a, b, C, 1.0, log=True),
 }
+
+
+def _ott(C: np.ndarray, a: np.ndarray, b: np.ndarray) -> SimpleNamespace:
+    from ott.geometry.geometry import Geometry
+    from ott.problems.linear.linear_problem import LinearProblem
+    from ott.solvers.linear.sinkhorn import Sinkhorn
+
+    done = Sinkhorn()(LinearProblem(Geometry(C, epsilon=1.0), a, b))
+    status = f"converged={bool(done.converged)}"
+    return SimpleNamespace(plan=np.asarray(done.matrix), value=float(done.primal_cost), status=status)
+
+
+if find_spec("ott") is not None:
+    SOLVERS["OTT's `Sinkhorn`"] = _ott
 
 
 def cases() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -45,10 +65,9 @@ def said(solver, arguments) -> str:
     plan, log = result if isinstance(result, tuple) else (result.plan, {})
     value = log.get("cost", getattr(result, "value", None))
     what = "a plan of zeros" if not plan.any() else f"a plan with {_kind(plan)}"
-    status = f", status “{result.status}”" if isinstance(result, st.Result) else ""
-    told = (
-        ", a warning" if any(not issubclass(each.category, DeprecationWarning) for each in caught) else ", no warning"
-    )
+    status = "" if getattr(result, "status", None) is None else f", status “{result.status}”"
+    is_warned = any(not issubclass(each.category, DeprecationWarning) for each in caught)
+    told = ", a warning" if is_warned else ", no warning"
     return what + ("" if value is None else f", value {value:.3g}") + (status or told)
 
 
@@ -62,7 +81,8 @@ def run() -> Table:
     table = Table("Input that makes no sense", ["input", *SOLVERS], [])
     for name, arguments in cases().items():
         table.rows.append([name, *(said(solver, arguments) for solver in SOLVERS.values())])
-    table.notes.append(f"POT {ot.__version__}, sparsetransport {st.__version__}.")
+    versions = [f"POT {ot.__version__}", *(f"OTT {version(name)}" for name in ["ott-jax"] if find_spec("ott"))]
+    table.notes.append(f"{', '.join(versions)}, sparsetransport {st.__version__}.")
     return table
 
 
