@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo lint test bench docs soak clean
+.PHONY: help setup demo lint test browser bench docs soak clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,8 +32,13 @@ lint: setup ## Style, types, import rule, spelling
 # One thread a worker for matrix products: more of them than there are cores wait for each other.
 test: export OMP_NUM_THREADS := 1
 test: export OPENBLAS_NUM_THREADS := 1
-test: lint ## lint, then the tests and doctests (ARGS=--cov measures coverage)
+test: lint browser $(VENV)/.stamp-docs ## lint, then the tests and doctests (ARGS=--cov measures coverage)
 	$(BIN)/pytest --quiet -n $(WORKERS) $(ARGS)
+
+# For the tests of the site, which are skipped without it: installed where that takes no password.
+browser:
+	@command -v chromium chromium-browser >/dev/null || test "$$(id -u)" != 0 || ! command -v apt-get >/dev/null || \
+		{ apt-get -qq update; apt-get -qq install --yes --no-install-recommends chromium; } >/dev/null 2>&1 || true
 
 bench: setup ## Run the benchmarks and print their tables
 	@$(BIN)/python -m benchmarks.run $(ARGS)

@@ -24,7 +24,7 @@ exclude_patterns = ["gallery/*.ipynb"]  # copies of the examples, to download
 default_role = "py:obj"
 suppress_warnings = [
     "myst.header",  # the tables of the benchmarks begin at the third level
-    "config.cache",  # the function below cannot be pickled
+    "config.cache",  # the functions below cannot be pickled
 ]
 
 myst_enable_extensions = ["dollarmath"]
@@ -47,7 +47,18 @@ def pictures(block, block_vars, gallery_conf):
     return figure_rst(moved, gallery_conf["src_dir"])
 
 
+FIRST = "two_clouds", "budgets", "how_many_links", "bounds", "entropic", "senses", "one_to_many", "network_design"
+"""Examples in this order, before the others."""
+
+
+def place(file):
+    """Where an example comes in the gallery."""
+    name = file.removeprefix("plot_").removesuffix(".py")
+    return FIRST.index(name) if name in FIRST else len(FIRST), name
+
+
 sphinx_gallery_conf = {
+    "within_subsection_order": place,
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "image_scrapers": (pictures,),
