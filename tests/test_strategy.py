@@ -9,11 +9,12 @@ from cases import KERNELS, clouds, instance, odd, problem_of, support
 
 import sparsetransport as st
 from sparsetransport import effort, strategy
-from sparsetransport.certify.certifier import Certifier
 from sparsetransport.effort import Eliminate, Found, Grow, Grown, Matching, Optimum, Perturb, Random, Repeat, Swap
 from sparsetransport.engine.omp_solver import OMPSolver
 from sparsetransport.engine.room import Constraint
-from sparsetransport.strategy import GapTest, Links, Search, begin, find, improve
+from sparsetransport.improvers import improve
+from sparsetransport.search import Links, Search
+from sparsetransport.strategy import begin, find
 
 BUDGETS = {"few": 6, "row": st.PerRow(1), "column": st.PerColumn(2), "matching": st.PerRow(1) & st.PerColumn(1)}
 STARTS = [
@@ -64,18 +65,6 @@ def test_an_unknown_start_is_an_error(thing):
         st.solve(problem, budget=3, effort=replace(st.QUICK, starts=(thing,)))
     with pytest.raises(TypeError, match="is no start"):
         st.solve(clouds(0), budget=6, effort=replace(st.DEFAULT, tree_starts=(thing,)))
-
-
-@pytest.mark.parametrize("thing", [Unknown(), Grown(), "grow", None, Grow], ids=repr)
-def test_an_unknown_improver_is_an_error(thing):
-    problem, own = instance(0).problem(), replace(st.QUICK, improvers=(Grow(), thing))
-    for solve in (
-        lambda: st.solve(problem, budget=3, effort=own),
-        lambda: st.solve_shared([problem], budget=3, effort=own),
-        lambda: st.solve(problem, budget=3, effort=replace(own, improvers=(Grow(), Repeat((thing,))))),
-    ):
-        with pytest.raises(TypeError, match="is no improver"):
-            solve()
 
 
 @pytest.mark.parametrize("thing", [Unknown(), Grown(), Swap(), "search"], ids=repr)
@@ -187,57 +176,6 @@ def test_one_more_start_is_never_worse(kernel, budget):
             assert set(support(more)) <= set(more.path.support_at(10**6))
 
 
-# --- improvers -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "improver", [Swap(), Swap(passes=1.0), Eliminate(), Eliminate(passes=0.0), Repeat((Swap(),))], ids=repr
-)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_an_improver_is_never_worse_than_none(improver, kernel):
-    for seed in range(3):
-        search = search_of(problem_of(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0)), 6)
-        solver = search.omp()
-        solver.grow()
-        before = solver.gain
-        improve(improver, solver, solver.effort[0])
-        assert solver.gain >= before * (1.0 - 1e-12)
-        assert solver.size <= 6
-
-
-def test_operations_of_improvers_follow_those_of_growing():
-    """``share`` of them, and ``free`` on top: with neither there is at most one short look."""
-    case = instance(0, 30, 25, "rbf", 0.05, (10.0, 10.0))
-
-    def spent(swap):
-        search = search_of(case.problem(), 25)
-        solver = search.omp()
-        solver.grow()
-        built = solver.effort[0]
-        improve(swap, solver, built)
-        return (solver.effort[0] - built) / built
-
-    shares = [spent(Swap(share=share, free=0.0)) for share in (0.0, 1.0, np.inf)]
-    assert shares[0] <= shares[1] < shares[2]
-    assert shares[1] < 3.0
-
-
-def test_improvers_are_repeated_for_as_long_as_they_help(monkeypatch):
-    gains = []
-
-    class Fake:
-        stopped, effort = False, np.zeros(1)
-        steps = iter([1.0, 2.0, 3.0, 3.0, 9.0])
-        gain = 0.0
-
-        def grow(self):
-            self.gain = next(self.steps)
-            gains.append(self.gain)
-
-    improve(Repeat((Grow(),)), Fake(), 1.0)
-    assert gains == [1.0, 2.0, 3.0, 3.0]
-
-
 # --- more is never worse ---------------------------------------------------------------------------------------------
 
 
@@ -281,18 +219,6 @@ def test_the_plan_of_a_rule_is_improved_the_more_the_longer(method):
         assert all(after <= before + 1e-12 for before, after in pairwise(values))
 
 
-def test_the_gap_is_tested_cheaply_first_and_tightly_once(monkeypatch):
-    problem, looks = instance(1, 8, 8, "imq-v2", 0.1, (10.0, 10.0)).problem(), []
-    search = search_of(problem, 6, gap_tol=1e-12)
-    original = Certifier.__call__
-    monkeypatch.setattr(Certifier, "__call__", lambda *args: looks.append(args[-1]) or original(*args))
-    plan = find(search_of(problem, 6, st.BARE))
-    assert [search.is_enough(plan) for _ in range(3)] == [False] * 3
-    assert looks == [False, True]
-    assert GapTest(search.certifier, 0.99)(plan)
-    assert looks == [False, True, False]
-
-
 def test_a_search_ends_where_the_gap_is_reached(monkeypatch):
     begun = []
     original = strategy.begin
@@ -304,59 +230,6 @@ def test_a_search_ends_where_the_gap_is_reached(monkeypatch):
     begun.clear()
     case.solve(budget=4, gap_tol=1e-13)
     assert Random in begun
-
-
-# --- scenarios -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-def test_one_scenario_is_no_worse_than_one_problem(kernel, budget):
-    for seed in range(4):
-        problem = problem_of(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
-        alone, shared = st.solve(problem, budget=budget), st.solve_shared([replace(problem)], budget=budget)
-        assert shared.value <= alone.value * (1.0 + 1e-9)
-        assert len(shared.links) <= problem.shape[0] * problem.shape[1]
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("seed", range(4))
-def test_equal_scenarios_are_one_problem(kernel, seed):
-    problem = problem_of(seed, 9, 8, kernel, 0.05 * (seed % 2), (10.0, 10.0))
-    one = st.solve_shared([problem], budget=6)
-    many = st.solve_shared([problem] * 3, budget=6, weights=[0.2, 0.5, 0.3])
-    assert many.value == pytest.approx(one.value, rel=1e-6)
-
-
-@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-@pytest.mark.parametrize("kernel", ["delta", "rbf"])
-@pytest.mark.parametrize(
-    ("less", "more"),
-    [(st.BARE, "quick"), (st.BARE, "default"), ("default", "thorough")],
-    ids=["bare-quick", "bare-default", "default-thorough"],
-)
-def test_more_effort_for_scenarios_is_never_worse(budget, kernel, less, more):
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        first = problem_of(seed, 9, 8, kernel, 0.05, (10.0, 10.0))
-        problems = [replace(first, b=rng.random(8)) for _ in range(3)]
-        before, after = (st.solve_shared(problems, budget=budget, effort=how).value for how in (less, more))
-        assert after <= before * (1.0 + 1e-12)
-
-
-def test_scenarios_begin_with_the_plan_of_their_mean_too(monkeypatch):
-    """If that does not take too long."""
-    rng = np.random.default_rng(0)
-    first = instance(0, 9, 8, "rbf", 0.05, (10.0, 10.0)).problem()
-    problems = [replace(first, b=rng.random(8)) for _ in range(3)]
-    solved = []
-    original = strategy.find
-    monkeypatch.setattr(strategy, "find", lambda search: solved.append(search.problem.b) or original(search))
-    st.solve_shared(problems, budget=6)
-    np.testing.assert_allclose(solved, [np.mean([one.b for one in problems], axis=0)])
-    solved.clear()
-    st.solve_shared(problems, budget=6, effort=replace(st.DEFAULT, starts=(Grown(), effort.Mean(operations=10.0))))
-    assert not solved
 
 
 # --- improvers of the best plan --------------------------------------------------------------------------------------

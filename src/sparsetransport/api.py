@@ -24,9 +24,10 @@ from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs,
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import Problem, as_problem, refuse, require_problem, second_by_name, warn_of_rounding
 from .result import Result
+from .search import GapTest, Links, Search
 from .select.generic_greedy import Rule
 from .status import Status
-from .strategy import GapTest, Links, Search, find, find_by_rule
+from .strategy import find, find_by_rule
 
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
 _UNFINISHED = Status.STOPPED, Status.BUDGET_USED, Status.LOCAL  # what a search may say that had no time for more

@@ -26,8 +26,8 @@ from .path import Path
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import Problem, as_problem, require_plain, warn_of_rounding
 from .result import Result
+from .shared_strategy import SharedSearch, find_shared
 from .status import Status
-from .strategy import SharedSearch, find_shared
 
 
 @dataclass(frozen=True)

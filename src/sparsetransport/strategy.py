@@ -1,37 +1,33 @@
 """What a solve does: the starts and improvers of its `Effort`, one after the other, until it may stop.
 
 A start names links to begin with, an improver makes a plan better. Each is a value of `effort`, and the functions that
-carry them out are registered here by its type. Plans of one problem, of scenarios that share their links, and of
-budgets that only their own function knows go the same way; the solvers behind them differ.
+carry them out are registered by its type, starts here and improvers in `improvers`. Plans of one problem, of scenarios
+that share their links (`shared_strategy`), and of budgets that only their own function knows go the same way; the
+solvers behind them differ.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from . import effort, hard
-from ._checks import Floats, Ints, to_numpy
-from ._progress import tell
+from ._checks import to_numpy
 from .budgets import Pair, free, pairs_of
-from .certificate import CHEAP, PROVEN, TIGHT, Certificate
 from .certify import bounds, one_to_one
-from .certify.certifier import Certifier
 from .charged import slope_scaled
 from .effort import DEFAULT, QUICK, Effort
 from .engine import matching, slack
 from .engine.omp_solver import OMPSolver
-from .engine.room import Constraint, fits
-from .engine.shared_solver import SharedOutcome, SharedSolver
 from .engine.shell import better, jumped
 from .forest.local_search import TreeSolver
+from .improvers import finish_of, improve_all, part_of
 from .inner.solvers import EXACT, UnboundedError
 from .large import is_large, within_budget
 from .optimum import (
-    is_listed,
     is_worth_a_jump,
     keep_optimum,
     links_before_jump,
@@ -39,139 +35,13 @@ from .optimum import (
     prices,
     unbudgeted_optimum,
 )
-from .plan import Callback, Outcome, Record, Step, as_arrays, nothing
-from .problem import Problem, mean_problem
+from .plan import Outcome, Record, Step, nothing
+from .problem import Problem
+from .search import ENDED, Links, Search
 from .select.generic_greedy import Rule, maximise
 from .status import Status
 
-_ENDED = Status.STOPPED, Status.OPTIMAL, Status.OPTIMAL_PROVEN
 _SEARCH = effort.TreeSearch()
-
-
-class Links(NamedTuple):
-    """Where to begin: pairs, and their masses if these are known."""
-
-    pairs: list[Pair]
-    mass: Floats | None = None
-
-    @classmethod
-    def of(cls, plan: Outcome) -> "Links":
-        """The links of a plan."""
-        return cls(pairs_of(plan.rows, plan.cols), plan.mass)
-
-
-class GapTest:
-    """True of a plan that is certified to be within a relative gap of the best one."""
-
-    def __init__(self, certifier: Certifier, gap_tol: float) -> None:
-        self.certifier, self.gap_tol = certifier, gap_tol
-        self.proofs: dict[int, Certificate] = {}  # the cheap one, and the tight one
-
-    def __call__(self, plan: Outcome) -> bool:
-        """Compare with the cheap bound, and if that is not enough with the tight one, which is computed once."""
-        value = self.certifier.problem.value(plan.rows, plan.cols, plan.mass)
-        for tight in (CHEAP, TIGHT):
-            if tight not in self.proofs:
-                self.proofs[tight] = self.certifier(plan.rows, plan.cols, plan.mass, value, tight)
-            gap = replace(self.proofs[tight], value=value).relative_gap
-            tell(gap=f"gap {gap:.2%}")
-            if gap <= self.gap_tol:
-                return True
-        return False
-
-
-class Search:
-    """One problem with one budget, what the user gave to begin with, and how much to do."""
-
-    def __init__(
-        self,
-        problem: Problem,
-        constraint: Constraint,
-        how: Effort,
-        *,
-        given: Links,
-        tol: float = EXACT,
-        callback: Callback | None = None,
-        gap_tol: float | None = None,
-        deadline: float = np.inf,
-        device: Any = None,
-    ) -> None:
-        self.problem, self.constraint, self.effort, self.given = problem, constraint, how, given
-        self.device = device  # that finds the prices of a large problem
-        self.found: Outcome | None = None  # in place of what a smaller effort would find
-        self.tol, self.callback, self.tells_all = tol, callback, gap_tol is not None
-        self.deadline = deadline  # of `time.monotonic`, after which the best plan so far must do
-        self.on_trees = problem.has_trees and (problem.is_sided or problem.is_charged or not how.is_quick)
-        self.operations = 0.0  # that the last plan took
-        self.is_cut, self.seeks_optimum = False, True  # growing ended early; the unbudgeted optimum is a start on trees
-        self.certifier = Certifier(problem, constraint.limits, tol, how, is_whole=constraint.oracle is None)
-        self.gap_test = None if gap_tol is None else GapTest(self.certifier, gap_tol)
-
-    def omp(self, links: Links | None = None, *, told: bool | None = None) -> OMPSolver:
-        """A solver that begins with these links; the callback is told of its steps, or not."""
-        solver = OMPSolver(
-            self.problem,
-            self.constraint,
-            self.effort.tuning,
-            listed=is_listed(self.problem, self.effort),
-            tol=self.tol,
-            callback=self.callback if (self.tells_all if told is None else told) else None,
-        )
-        solver.deadline = self.deadline
-        if links is not None:
-            solver.seed(*links)
-        return solver
-
-    def trees(self, plan: Outcome, links: Links) -> TreeSolver:
-        """A solver on trees that begins with these links, and goes on with the record of a plan."""
-        solver = TreeSolver(
-            self.problem, self.constraint, plan, self.effort.tuning, tol=self.tol, callback=self.callback
-        )
-        solver.deadline = self.deadline
-        mass = np.zeros(len(links.pairs)) if links.mass is None else links.mass
-        solver.begin(*as_arrays(links.pairs), mass)
-        return solver
-
-    def is_enough(self, plan: Outcome) -> bool:
-        """True if there is nothing left to do."""
-        if plan.status in _ENDED or time.monotonic() > self.deadline:
-            return True
-        return self.gap_test is not None and self.gap_test(plan)
-
-    def is_within(self, plan: Outcome) -> bool:
-        """True if a plan keeps within the budget."""
-        matroid, pairs = self.constraint.oracle, pairs_of(plan.rows, plan.cols)
-        within = bool(fits(self.constraint.room(), plan.rows, plan.cols))
-        return within and (matroid is None or all(matroid.can_add(pairs[:k], p) for k, p in enumerate(pairs)))
-
-    def optimum(self, plan: Outcome) -> Outcome | None:
-        """The unbudgeted optimum, sought from a plan; None where there is none, or rounding is in the way."""
-        if self.problem.has_trees:
-            return optimum_from(self.problem, plan)
-        return self.certifier.full if self.certifier.is_bounded else None
-
-    def proof(self, plan: Outcome) -> Certificate:
-        """The tight certificate of a plan, or of an earlier one: its dual point is as good."""
-        if self.gap_test is not None and TIGHT in self.gap_test.proofs:
-            return self.gap_test.proofs[TIGHT]
-        value = self.problem.value(plan.rows, plan.cols, plan.mass)
-        return self.certifier(plan.rows, plan.cols, plan.mass, value, TIGHT)
-
-    def smaller(self, how: Effort, problem: Problem | None = None) -> Outcome:
-        """The plan that another effort finds, for the problem or for one like it, which begins with nothing."""
-        given, callback = (self.given, self.callback) if problem is None else (Links([]), None)
-        one = Search(
-            self.problem if problem is None else problem,
-            self.constraint,
-            how,
-            given=given,
-            tol=self.tol,
-            callback=callback,
-            deadline=self.deadline,
-        )
-        if problem is None:
-            one.gap_test = self.gap_test
-        return find(one)
 
 
 # --- one problem -----------------------------------------------------------------------------------------------------
@@ -324,7 +194,7 @@ def find_by_rule(search: Search, rule: Rule, **options: Any) -> Outcome:
         plan.record.jump(plan, seeded, problem.value(seeded.rows, seeded.cols, seeded.mass))
     solver.record, solver.callback = plan.record, search.callback  # from here on the steps are those of the improvers
     is_larger = any(isinstance(start, effort.Found) for start in how.starts)
-    _improve_all(QUICK.improvers if is_larger else how.improvers, solver)
+    improve_all(QUICK.improvers if is_larger else how.improvers, solver)
     search.found = solver.outcome()._replace(start=plan.start)
     if is_larger and not search.is_enough(search.found):
         return _find_on_trees(search) if search.on_trees else _find(search)
@@ -342,7 +212,7 @@ def _find(search: Search) -> Outcome:
             if search.is_enough(best):
                 return best
     assert best is not None, "an effort must begin with Grown or Found"
-    for how in _finish_of(search.effort):
+    for how in finish_of(search.effort):
         best = _regrow(how, search, best)
     return best
 
@@ -353,17 +223,9 @@ def _better(search: Search, best: Outcome | None, plan: Outcome) -> Outcome:
     return found._replace(status=plan.status) if plan.status is Status.OPTIMAL_PROVEN else found
 
 
-def _finish_of(how: Effort) -> Iterator[effort.Regrow]:
-    """The improvers of the best plan."""
-    for improver in how.finish:
-        if not isinstance(improver, effort.Regrow):
-            raise TypeError(f"effort: {improver!r} is no improver of the best plan")
-        yield improver
-
-
 def _improved(solver: Any, search: Search) -> Outcome:
     """What the improvers make of a start."""
-    _improve_all(search.effort.improvers, solver)
+    improve_all(search.effort.improvers, solver)
     search.operations = float(solver.effort[0])
     plan: Outcome = solver.outcome()
     return plan
@@ -376,7 +238,7 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
     for _ in range(how.rounds):
         if best.rows.size < 2 or search.is_enough(best) or spent + search.operations > most:
             break
-        kept = _part(best.mass, search.problem.cost.entries(best.rows, best.cols), how.share, rng)
+        kept = part_of(best.mass, search.problem.cost.entries(best.rows, best.cols), how.share, rng)
         try:
             plan = _improved(search.omp(Links(pairs_of(best.rows[kept], best.cols[kept]), best.mass[kept])), search)
         except UnboundedError:  # exchanges may lead where the objective has no minimum
@@ -386,26 +248,6 @@ def _regrow(how: effort.Regrow, search: Search, best: Outcome) -> Outcome:
         if plan.status is Status.STOPPED:
             return best._replace(status=Status.STOPPED)
     return best
-
-
-def _part(mass: Floats, cost: Floats, share: float, rng: np.random.Generator) -> Ints:
-    """Which links to keep, if a share of them is dropped: one less at least, and one at least.
-
-    Draws are made from the links in the order of their masses and costs, so that they are the same for a problem whose
-    points come in another order.
-    """
-    order = np.lexsort((cost, np.round(mass / (mass.max() or 1.0), 9)))
-    return order[rng.permutation(mass.size)[: max(mass.size - max(round(share * mass.size), 1), 1)]]
-
-
-def _improve_all(improvers: Sequence[Any], solver: OMPSolver | SharedSolver) -> None:
-    """Carry out improvers, whose operations are limited by those of growing."""
-    built = 0.0
-    for improver in improvers:
-        if not solver.stopped:
-            improve(improver, solver, built)
-        if isinstance(improver, effort.Grow):
-            built = solver.effort[0]
 
 
 def _find_on_trees(search: Search) -> Outcome:
@@ -443,7 +285,7 @@ def _grown_on_trees(search: Search) -> Outcome:
     solver = search.trees(Outcome(*nothing(), Status.LOCAL, (), Record(), True), given)
     solver.improve(next((how for how in search.effort.tree_improvers if isinstance(how, effort.TreeSearch)), _SEARCH))
     grown = solver.outcome()
-    if grown.status in _ENDED or charged:
+    if grown.status in ENDED or charged:
         return grown
     optimum = optimum_from(search.problem, grown)
     if optimum is not None and search.is_within(optimum):
@@ -496,7 +338,7 @@ def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
     if looks:
         is_cut = solver.grow(before)
         grown = solver.outcome()
-        if grown.status in _ENDED:
+        if grown.status in ENDED:
             return grown
         matroid = search.constraint.oracle
         if matroid is not None and matroid.is_matroid and grown.status is Status.BUDGET_USED:
@@ -514,6 +356,23 @@ def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
             solver.seed(*given)
         search.is_cut = False
     return None
+
+
+def smaller(search: Search, how: Effort, problem: Problem | None = None) -> Outcome:
+    """The plan that another effort finds, for the problem of a search or for one like it, which begins with nothing."""
+    given, callback = (search.given, search.callback) if problem is None else (Links([]), None)
+    one = Search(
+        search.problem if problem is None else problem,
+        search.constraint,
+        how,
+        given=given,
+        tol=search.tol,
+        callback=callback,
+        deadline=search.deadline,
+    )
+    if problem is None:
+        one.gap_test = search.gap_test
+    return find(one)
 
 
 # --- starts ----------------------------------------------------------------------------------------------------------
@@ -543,7 +402,7 @@ def _(start: effort.Grown, search: Search, best: Outcome | None) -> Iterator[Beg
 
 @begin.register
 def _(start: effort.Found, search: Search, best: Outcome | None) -> Iterator[Begun]:
-    plan = search.smaller(start.effort) if search.found is None else search.found
+    plan = smaller(search, start.effort) if search.found is None else search.found
     yield plan
     if search.certifier.is_bounded:
         yield Links.of(plan) if search.on_trees else search.omp(Links.of(plan))
@@ -572,7 +431,7 @@ def _(start: effort.Mean, search: Search, best: Outcome | None) -> Iterator[Begu
 def _(start: effort.Unregularised, search: Search, best: Outcome | None) -> Iterator[Begun]:
     problem = search.problem
     if problem.has_deltas and problem.reg > 0.0 and not search.given.pairs:
-        yield search.omp(Links.of(search.smaller(DEFAULT, replace(problem, reg=0.0))), told=False)
+        yield search.omp(Links.of(smaller(search, DEFAULT, replace(problem, reg=0.0))), told=False)
 
 
 @begin.register
@@ -594,7 +453,7 @@ def _(start: effort.Regularised, search: Search, best: Outcome | None) -> Iterat
         value = problem.value(best.rows, best.cols, best.mass)
         reg = float(2.0 * start.share * np.abs(value) / (best.mass @ best.mass))
     if 0.0 < reg < np.inf:
-        yield search.omp(Links.of(search.smaller(DEFAULT, replace(problem, reg=reg))))
+        yield search.omp(Links.of(smaller(search, DEFAULT, replace(problem, reg=reg))))
 
 
 @begin.register
@@ -621,7 +480,7 @@ def _(start: effort.Optimum, search: Search, best: Outcome | None) -> Iterator[B
 def _(start: effort.Random, search: Search, best: Outcome | None) -> Iterator[Begun]:
     spent = 0.0
     if search.certifier.is_bounded:
-        for pairs in _random(start, search.problem):
+        for pairs in random_pairs(start, search.problem):
             solver = search.omp(Links(pairs))
             yield solver
             spent += solver.effort[0]
@@ -629,7 +488,7 @@ def _(start: effort.Random, search: Search, best: Outcome | None) -> Iterator[Be
                 return
 
 
-def _random(start: effort.Random, problem: Problem, scenarios: int = 1) -> Iterator[list[Pair]]:
+def random_pairs(start: effort.Random, problem: Problem, scenarios: int = 1) -> Iterator[list[Pair]]:
     """Random pairs to begin with, the same ones whatever the order of the points."""
     (m, n), rng = problem.shape, np.random.default_rng(0)
     count, size = start.looks // (m * n * scenarios), min(int(np.ceil(start.share * m * n)), start.pairs)
@@ -637,145 +496,3 @@ def _random(start: effort.Random, problem: Problem, scenarios: int = 1) -> Itera
         order = np.lexsort((np.multiply.outer(problem.a, problem.b).ravel(), problem.cost.rows(0, m).ravel()))
     for _ in range(min(start.count, count)):
         yield pairs_of(*np.divmod(order[rng.choice(m * n, size, replace=False)], n))
-
-
-# --- improvers -------------------------------------------------------------------------------------------------------
-
-
-@singledispatch
-def improve(how: Any, solver: OMPSolver | SharedSolver, built: float) -> None:
-    """Make the plan of a solver better; growing it took so many operations."""
-    raise TypeError(f"effort: {how!r} is no improver for these kernels")
-
-
-@improve.register
-def _(how: effort.Grow, solver: OMPSolver | SharedSolver, built: float) -> None:
-    solver.grow()
-
-
-@improve.register
-def _(how: effort.Swap, solver: OMPSolver | SharedSolver, built: float) -> None:
-    solver.swap(how.free + how.share * max(built, 1.0), how.passes)
-
-
-@improve.register
-def _(how: effort.Eliminate, solver: OMPSolver | SharedSolver, built: float) -> None:
-    extra = min(max(solver.size, how.least), how.most)
-    solver.eliminate(extra, how.free + how.share * max(built, 1.0) if how.passes else 0.0, how.passes)
-
-
-@improve.register
-def _(how: effort.Repeat, solver: OMPSolver | SharedSolver, built: float) -> None:
-    before = -np.inf
-    while before < solver.gain and not solver.stopped:
-        before = solver.gain * (1.0 + 1e-12)
-        for improver in how.improvers:
-            improve(improver, solver, built)
-
-
-# --- scenarios that share their links --------------------------------------------------------------------------------
-
-
-class Reached(NamedTuple):
-    """Links that scenarios share, their objective, and the operations that the last start took."""
-
-    plan: SharedOutcome
-    objective: float
-    operations: float
-
-
-class SharedSearch(NamedTuple):
-    """Scenarios with their weights, one budget for the links that they share, and how much to do."""
-
-    problems: list[Problem]
-    weights: Floats
-    constraint: Constraint
-    effort: Effort
-    fixed: list[Pair]
-    given: list[Pair]
-    tol: float
-    n_jobs: int
-    callback: Callback | None
-
-    def run(self, first: list[Pair], callback: Callback | None) -> Reached:
-        """The links from this start through all improvers."""
-        (m, n), how = self.problems[0].shape, self.effort
-        work = m * n * len(self.problems)
-        solver = SharedSolver(
-            self.problems,
-            self.weights,
-            self.constraint,
-            how.tuning,
-            work=how.shared_work,
-            listed=work >= how.shared_list_above,
-            tol=self.tol,
-            n_jobs=self.n_jobs if work >= how.threads_above else 1,
-            callback=callback,
-        )
-        with solver.threads():
-            solver.seed(self.fixed, first)
-            _improve_all(how.improvers, solver)
-            return Reached(solver.outcome(), solver.objective, float(solver.effort[0]))
-
-    def operations(self, links: int) -> float:
-        """About how many operations it takes to grow so many links."""
-        (m, n), scenarios = self.problems[0].shape, len(self.problems)
-        return float(scenarios * links) * (m * n + links * links / 3.0)
-
-    def starts(self) -> Iterator[list[Pair]]:
-        """Where else to begin."""
-        (m, n), limits = self.problems[0].shape, self.constraint.limits
-        for start in self.effort.starts:
-            one_to_one = self.constraint.oracle is None and matching.is_one_to_one(limits)
-            if isinstance(start, effort.Matching) and m * n <= start.pairs and one_to_one:
-                yield matching.best_alone(self.problems, self.weights)
-            if isinstance(start, effort.Mean) and self.operations(min(limits.most, m + n)) <= start.operations:
-                given = Links([*self.fixed, *self.given])
-                mean = mean_problem(self.problems, self.weights)
-                yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
-            if isinstance(start, effort.Random) and not all(problem.has_trees for problem in self.problems):
-                yield from _random(start, mean_problem(self.problems, self.weights), len(self.problems))
-
-
-def find_shared(search: SharedSearch) -> SharedOutcome:
-    """The best links that the starts and improvers of the effort lead to."""
-    outcome, objective, _ = _find_shared(search)
-    limits, oracle = search.constraint.limits, search.constraint.oracle
-    if outcome.status is Status.STOPPED or oracle is not None or not one_to_one.applies(search.problems, limits):
-        return outcome
-    bound = one_to_one.optimum(search.problems, search.weights, limits)[0]
-    is_proven = objective - bound <= PROVEN * abs(objective)
-    return outcome._replace(status=Status.OPTIMAL_PROVEN) if is_proven else outcome
-
-
-def _find_shared(search: SharedSearch) -> Reached:
-    found = [start.effort for start in search.effort.starts if isinstance(start, effort.Found)]
-    if found:
-        best = _find_shared(search._replace(effort=found[0]))
-    else:
-        best = search.run(search.given, search.callback)
-    others = [pairs_of(best.plan.rows, best.plan.cols)] if found else search.starts()
-    for start in others:
-        best = _better_shared(search, best, start)
-    for how in _finish_of(search.effort):
-        rng, spent = np.random.default_rng(how.seed), 0.0
-        for _ in range(how.rounds):
-            rows, cols = best.plan.rows, best.plan.cols
-            if rows.size < 2 or best.plan.status in _ENDED or spent + best.operations > how.operations:
-                break
-            costs = np.array([problem.cost.entries(rows, cols) for problem in search.problems])
-            kept = _part(search.weights @ best.plan.mass, search.weights @ costs, how.share, rng)
-            best = _better_shared(search, best, pairs_of(rows[kept], cols[kept]))
-            spent += best.operations
-    return best
-
-
-def _better_shared(search: SharedSearch, best: Reached, start: list[Pair]) -> Reached:
-    """The best links so far, or those that another start leads to, if they are better."""
-    if best.plan.status is Status.STOPPED:
-        return best
-    other = search.run(start, None)
-    if not other.objective < best.objective - 1e-12 * abs(best.objective):
-        return best._replace(operations=other.operations)
-    best.plan.record.jump(best.plan.as_outcome(), other.plan.as_outcome(), other.objective)
-    return other._replace(plan=other.plan._replace(start=best.plan.start, record=best.plan.record))

@@ -13,7 +13,8 @@ import sparsetransport as st
 from sparsetransport.budgets import as_matroid, limits_of
 from sparsetransport.certify import bounds
 from sparsetransport.engine.room import Constraint
-from sparsetransport.strategy import Links, Search, find
+from sparsetransport.search import Links, Search
+from sparsetransport.strategy import find
 
 
 def _slack(case, value):
