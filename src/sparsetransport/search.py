@@ -14,7 +14,7 @@ from .certify.certifier import Certifier
 from .effort import Effort
 from .engine.omp_solver import OMPSolver
 from .engine.room import Constraint, fits
-from .forest.local_search import TreeSolver
+from .forest.tree_solver import TreeSolver
 from .inner.solvers import EXACT
 from .optimum import is_listed, optimum_from
 from .plan import Callback, Outcome, as_arrays

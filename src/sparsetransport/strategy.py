@@ -23,7 +23,7 @@ from .effort import DEFAULT, QUICK, Effort
 from .engine import matching, slack
 from .engine.omp_solver import OMPSolver
 from .engine.shell import better, jumped
-from .forest.local_search import TreeSolver
+from .forest.tree_solver import TreeSolver
 from .improvers import finish_of, improve_all, part_of
 from .inner.solvers import EXACT, UnboundedError
 from .large import is_large, within_budget

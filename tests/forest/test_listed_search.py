@@ -10,7 +10,7 @@ from sparsetransport.effort import TreeSearch
 from sparsetransport.engine.room import Constraint
 from sparsetransport.forest.listed_search import improve, queue_of
 from sparsetransport.forest.lists import lists_of
-from sparsetransport.forest.local_search import TreeSolver
+from sparsetransport.forest.tree_solver import TreeSolver
 from sparsetransport.forest.trees import bare, links, plant
 from sparsetransport.forest.undo_log import NEAR, REACH, new_log
 from sparsetransport.geometry.pricing import Pricing

@@ -14,7 +14,7 @@ from ..status import Status
 from .crossover import best_masses
 from .listed_search import improve, queue_of
 from .lists import first_that_fit, grow, lists_of, priced_keys
-from .local_search import TreeSolver
+from .tree_solver import TreeSolver
 from .trees import links, plant
 from .undo_log import NEAR, REACH
 
