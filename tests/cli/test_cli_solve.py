@@ -241,6 +241,10 @@ def test_the_summary_says_how_much_mass_is_moved(files, costs, b, moved, missed)
         (["--unbalanced", "3,50", "--reg", "0.5"], {"unbalanced": (3.0, 50.0), "reg": 0.5}),
         (["--budget", "5", "--method", "stochastic", "--seed", "7"], {"budget": 5, "method": "stochastic", "rng": 7}),
         (["--budget", "5", "--reg", "1", "--gap-tol", "1e-3"], {"budget": 5, "reg": 1.0, "gap_tol": 1e-3}),
+        (
+            ["--budget", "5", "--gap-tol", "1e-3", "--time-limit", "60"],
+            {"budget": 5, "gap_tol": 1e-3, "time_limit": 60},
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -569,6 +573,7 @@ SENTENCES = [
     ("good.npy good.npy --unbalanced 0", "--unbalanced must be a positive number, got 0.0"),
     ("good.npy good.npy --reg -1", "--reg must be a number that is not negative, got -1.0"),
     ("good.npy good.npy --reg nan", "--reg must be a number that is not negative, got nan"),
+    ("good.npy good.npy --time-limit 0", "--time-limit must be a positive number, got 0.0"),
     ("good.npy good.npy --gap-tol 0", "--gap-tol must be a positive number, got 0.0"),
     ("good.npy good.npy --seed -1", "--seed must not be negative, got -1"),
     ("good.npy good.npy --out plan.xlsx", "--out plan.xlsx must end in .csv, .npz or .json"),

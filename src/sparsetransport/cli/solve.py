@@ -59,6 +59,7 @@ class Settings(NamedTuple):
     reg: float
     method: str
     gap_tol: float | None
+    time_limit: float | None
     seed: int | None
     bound: bool | None  # True: tight, False: cheap, None: none
 
@@ -138,7 +139,11 @@ def solve(
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", rich_help_panel=PROBLEM)] = "omp",
     gap_tol: Annotated[
         float | None,
-        typer.Option(help="Improve until this relative gap is certified.", rich_help_panel=PROBLEM),
+        typer.Option(help="Improve, and prove, until this relative gap is certified.", rich_help_panel=PROBLEM),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which the best plan and bound so far must do.", rich_help_panel=PROBLEM),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of the random methods.", rich_help_panel=PROBLEM)] = None,
     bound: Annotated[str, typer.Option(help=f"Lower bound: {', '.join(BOUNDS)}.", rich_help_panel=PROBLEM)] = "cheap",
@@ -180,6 +185,7 @@ def solve(
             reg=reg,
             method=method,
             gap_tol=gap_tol,
+            time_limit=time_limit,
             seed=seed,
             bound=BOUNDS[bound],
         )
@@ -211,6 +217,8 @@ def _check(settings: Settings) -> None:
         _checks.number("--within", settings.within, positive=False)
     if settings.gap_tol is not None:
         _checks.number("--gap-tol", settings.gap_tol, positive=True)
+    if settings.time_limit is not None:
+        _checks.number("--time-limit", settings.time_limit, positive=True)
     if settings.seed is not None and settings.seed < 0:
         raise ValueError(f"--seed must not be negative, got {settings.seed}")
 
@@ -291,6 +299,7 @@ def _plan(settings: Settings, inputs: Inputs, callback: Callback | None) -> tupl
     options: SolveOptions = {
         "method": settings.method,
         "gap_tol": settings.gap_tol,
+        "time_limit": settings.time_limit,
         "rng": settings.seed,
         "callback": callback if problem.is_plain else None,
     }
