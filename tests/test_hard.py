@@ -51,6 +51,43 @@ def transportation(seed, m, n, sense=("<=", "=")):
     return C, a * b.sum() / a.sum() * (1.0 if sense == ("=", "=") else 1.4), b
 
 
+@pytest.mark.parametrize("spread", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("sense", [("<=", "="), ("=", "=")])
+def test_masses_that_are_far_apart(spread, sense):
+    """Every point has its own mass to 1e-9, whatever the others have, without a budget and within one."""
+    rng = np.random.default_rng(1)
+    C, a, b = rng.random((12, 30)), 10.0 ** rng.uniform(-spread, spread, 12), 10.0 ** rng.uniform(-spread, spread, 30)
+    a *= (1.0 if sense == ("=", "=") else 1.3) * b.sum() / a.sum()
+    problem = st.Problem.from_matrices(C, a, b, unbalanced=np.inf, sense=sense)
+    result = st.solve(problem)
+    assert result.status is Status.OPTIMAL
+    assert result.value == pytest.approx(linear_programme(C, a, b, sense), rel=1e-9)
+    for plan in (result, st.solve(problem, budget=result.mass.size - 2)):
+        np.testing.assert_allclose(plan.marginal_b, b, rtol=1e-9)
+        assert (plan.marginal_a <= a * (1.0 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("many", [1e4, 1e6, 1e9])
+def test_capacities_that_are_never_reached(many):
+    """However large, they are as good as the total that is asked for."""
+    C, a, b = transportation(3, 6, 15)
+    for capacity in (np.full(6, many), np.where(np.arange(6) == 2, many, a)):
+        result = st.solve(C, capacity, b, unbalanced=np.inf, sense=("<=", "="))
+        assert result.status is Status.OPTIMAL
+        assert result.value == pytest.approx(linear_programme(C, capacity, b, ("<=", "=")), rel=1e-9)
+        assert result.idle[0].sum() == pytest.approx(capacity.sum() - b.sum())
+        fees = st.solve(C, capacity, b, unbalanced=np.inf, sense=("<=", "="), link_cost=0.1)
+        np.testing.assert_allclose(fees.marginal_b, b, rtol=1e-9)
+
+
+def test_a_point_that_gets_nothing_is_missed_however_little_it_wants():
+    C, b = np.ones((2, 3)), np.array([1.0, 1.0, 1e-10])
+    C[:, 2] = np.inf
+    result = st.solve(C, np.ones(2), b, unbalanced=np.inf, sense=("<=", "="))
+    assert result.status is Status.INFEASIBLE
+    np.testing.assert_allclose(result.unserved[1], [0.0, 0.0, 1e-10])
+
+
 @pytest.mark.parametrize("sense", [("<=", "="), ("=", "="), ("<=", ">="), ("=", "<=")])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_transportation_problem(seed, sense):

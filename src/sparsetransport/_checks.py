@@ -34,6 +34,7 @@ ArrayLike = npt.ArrayLike | _Exchangeable
 """Arrays of NumPy, PyTorch, JAX or CuPy, tables, and lists of numbers."""
 
 # Packages whose frames are not the user's code.
+KEPT = 1e-9  # of what a point wants, see `at_least`: a hard marginal is kept if no sum is off by more
 _OURS = ("sparsetransport", "joblib", "concurrent", "threading", "contextlib", "torch")
 _NARROW = ("bfloat16", "float8_e4m3fn", "float8_e5m2")  # dtypes of ml_dtypes, used by JAX, that NumPy sees as raw bytes
 
@@ -371,3 +372,8 @@ def same_kind(*inputs: Any) -> Callable[[NDArray[Any]], Any]:
         if array_api_compat.is_array_api_obj(value) and not isinstance(value, np.ndarray | np.generic)
     ]
     return _Like(*foreign) if foreign else as_numpy
+
+
+def at_least(wanted: Floats) -> Floats:
+    """What points want, or a thousandth of what the largest does: errors in units of less would be rounding."""
+    return np.maximum(wanted, 1e-3 * wanted.max(initial=0.0) or np.finfo(float).tiny)

@@ -321,6 +321,8 @@ class Effort:
     # hard marginals
     hard_weights: tuple[float, ...] = (1e4, 1e3, 1e6, 1e8)  # of their errors, a round each: mean costs over mean masses
 
+    hard_least: float = 1e-2  # of the mean mass of a side: points that must have less are sought as if they wanted this
+
     hard_searches: int = 2  # of the first so many weights are whole ones; later ones improve the best plan
 
     # fixed costs of links

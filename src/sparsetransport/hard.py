@@ -11,19 +11,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._checks import Floats, Ints
+from ._checks import KEPT, Floats, Ints, at_least
 from .problem import Fields, Problem
 
-Seek = Callable[[Problem, "Priced"], Any]
-"""Finds a plan of a soft problem, which may begin with another one; with rows, columns and masses, or None."""
+Seek = Callable[[Problem, "Priced", Fields | None], Any]
+"""Finds a plan of a soft problem with shares, which may begin with another one: rows, columns and masses, or None."""
 
 _ROUNDS, _STUCK = 60, 4  # of prices at the most; and rounds that may bring next to nothing
 _SAME = 1e-9  # of an error: a difference that is none, and later plans are the cheaper ones
-_KEPT = 1e-11  # of the largest mass: errors of marginals that are rounding
+_KEPT = 1e-11  # of the mass of a point: errors of marginals that are rounding
 
 
 class Priced(NamedTuple):
-    """A plan, the prices of the marginals, and its largest error on hard sides as a share of their largest mass."""
+    """A plan, the prices of the marginals, and its largest error on hard sides as a share of what a point wants."""
 
     rows: Ints
     cols: Ints
@@ -37,33 +37,96 @@ def free(problem: Problem) -> Fields:
     return np.zeros_like(problem.a), np.zeros_like(problem.b)
 
 
-def relaxed(problem: Problem, weight: float, prices: Fields) -> Problem:
-    """The soft problem of these prices; the weight is in units of the mean cost over the mean mass."""
-    cost = max(problem.cost.mean, -min(problem.cost.lowest, 0.0)) if problem.cost.has_pairs else 0.0
-    wanted = np.concatenate([problem.a, problem.b])
-    mass = float(wanted.sum()) / max(int((wanted > 0.0).sum()), 1)
-    unit = ((cost + problem.reg * mass) / mass if mass > 0.0 else cost + problem.reg) or 1.0
+def clipped(problem: Problem) -> Problem:
+    """The same where no point may have more than all points of the other side together, which is hard, can give."""
+    (a, b), (sense_a, sense_b) = (problem.a, problem.b), problem.sense
+    if not all(each == np.inf for each in problem.unbalanced):
+        return problem
+    if sense_a == "<=" and sense_b != ">=":
+        a = np.minimum(a, b.sum())
+    if sense_b == "<=" and sense_a != ">=":
+        b = np.minimum(b, a.sum())
+    return problem.like(a=a, b=b)
+
+
+def lifted(problem: Problem, share: float) -> Problem:
+    """The same where points that must have their masses want at least a share of the mean, so that none is left out."""
+    sides = []
+    for wanted, weight, sense in zip((problem.a, problem.b), problem.unbalanced, problem.sense, strict=True):
+        must = (wanted > 0.0) & (weight == np.inf) & (sense != "<=")
+        sides.append(np.where(must, np.maximum(wanted, share * wanted.mean()), wanted))
+    return problem.like(a=sides[0], b=sides[1])
+
+
+def relaxed(problem: Problem, weight: float, prices: Fields, shares: Fields | None = None) -> Problem:
+    """The soft problem of these prices; the weight is in units of the mean cost over the mean mass.
+
+    Shares of the points, by which their weights are divided, are meant for `simplex.optimum`.
+    """
+    unit = _unit(problem)
     weights = tuple(weight * unit if each == np.inf else each for each in problem.unbalanced)
+    wanted = problem.a, problem.b
+    if shares is not None:
+        wanted = wanted[0] / shares[0], wanted[1] / shares[1]
     masses = [
-        wanted + price / (2.0 * used) if each == np.inf else wanted
-        for wanted, price, used, each in zip((problem.a, problem.b), prices, weights, problem.unbalanced, strict=True)
+        want + price / (2.0 * used) if each == np.inf else want
+        for want, price, used, each in zip(wanted, prices, weights, problem.unbalanced, strict=True)
     ]
     return problem.like(a=masses[0], b=masses[1], unbalanced=weights)
 
 
+def _unit(problem: Problem) -> float:
+    """The mean cost over the mean mass."""
+    cost = max(problem.cost.mean, -min(problem.cost.lowest, 0.0)) if problem.cost.has_pairs else 0.0
+    wanted = np.concatenate([problem.a, problem.b])
+    mass = float(wanted.sum()) / max(int((wanted > 0.0).sum()), 1)
+    return ((cost + problem.reg * mass) / mass if mass > 0.0 else cost + problem.reg) or 1.0
+
+
+def _shares(problem: Problem) -> Fields:
+    """What the points of hard sides want, in units of the mean: the smaller, the more an error of theirs weighs."""
+    both = np.concatenate([problem.a, problem.b])
+    mean = float(both[both > 0.0].mean()) if both.any() else 1.0
+    first, second = (
+        np.where(wanted > 0.0, wanted, mean) / mean if each == np.inf else np.ones_like(wanted)
+        for wanted, each in zip((problem.a, problem.b), problem.unbalanced, strict=True)
+    )
+    return first, second
+
+
 def multiply(problem: Problem, seek: Seek, weight: float, first: Priced) -> Priced:
-    """The plan and the prices with which the marginals are kept; or where they cannot be, with the least errors."""
+    """The plan and the prices with which the marginals are kept; or where they cannot be, with the least errors.
+
+    Shares find what can be found in a few rounds, however uneven masses are; without them the squares of errors count.
+    """
+    if problem.has_trees:
+        best = _multiplied(problem, seek, weight, first, _shares(problem))
+        if best.error <= KEPT:
+            return best
+    return _multiplied(problem, seek, weight, first, None)
+
+
+def _multiplied(problem: Problem, seek: Seek, weight: float, first: Priced, shares: Fields | None) -> Priced:
     best, now, before, stuck = first._replace(error=np.inf), first, np.inf, 0
-    hard = [each == np.inf for each in problem.unbalanced]
     for _ in range(_ROUNDS):
-        soft = relaxed(problem, weight, now.prices)
-        plan = seek(soft, now)
+        soft = relaxed(problem, weight, now.prices, shares)
+        plan = seek(soft, now, shares)
         if plan is None:
             break
         rows, cols, mass = plan
-        fields = soft.fields(rows, cols, mass)
-        prices = tuple(-field if is_hard else 0.0 * field for field, is_hard in zip(fields, hard, strict=True))
-        now = Priced(rows, cols, mass, (prices[0], prices[1]), largest_error(problem, rows, cols, mass))
+        if shares is None:
+            fields = soft.fields(rows, cols, mass)
+        else:
+            sums = problem.marginals(rows, cols, mass)
+            errors = problem.counted(sums[0] - soft.a * shares[0], sums[1] - soft.b * shares[1])
+            fields = (
+                2.0 * soft.unbalanced[0] * errors[0] / shares[0],
+                2.0 * soft.unbalanced[1] * errors[1] / shares[1],
+            )
+        first_prices, second_prices = (
+            -field if each == np.inf else 0.0 * field for field, each in zip(fields, problem.unbalanced, strict=True)
+        )
+        now = Priced(rows, cols, mass, (first_prices, second_prices), largest_error(problem, rows, cols, mass))
         best = now if now.error <= best.error * (1.0 + _SAME) else best
         stuck = stuck + 1 if now.error > 0.5 * before else 0
         before = now.error
@@ -73,11 +136,11 @@ def multiply(problem: Problem, seek: Seek, weight: float, first: Priced) -> Pric
 
 
 def largest_error(problem: Problem, rows: Ints, cols: Ints, mass: Floats) -> float:
-    """The largest error of a hard marginal, as a share of the largest mass of its side."""
+    """The largest error of a hard marginal, as a share of what its point wants, or of a little of the largest mass."""
     sums = problem.marginals(rows, cols, mass)
     errors = problem.counted(sums[0] - problem.a, sums[1] - problem.b)
     return max(
-        float(np.abs(error).max()) / (float(wanted.max()) or 1.0)
+        float((np.abs(error) / at_least(wanted)).max())
         for error, wanted, weight in zip(errors, (problem.a, problem.b), problem.unbalanced, strict=True)
         if weight == np.inf
     )

@@ -1,6 +1,7 @@
 """The unbudgeted optimum of a problem: found once and kept with it."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -63,16 +64,16 @@ def _with_slack(problem: Problem, effort: Effort) -> Outcome:
 def _hard_optimum(problem: Problem, effort: Effort) -> hard.Priced:
     """The unbudgeted optimum with hard marginals and its prices."""
 
-    def seek(soft: Problem, now: hard.Priced) -> tuple[Ints, Ints, Floats]:
+    def seek(soft: Problem, now: hard.Priced, shares: tuple[Floats, Floats] | None) -> Any:
         if soft.has_trees:
-            plan = simplex.optimum(soft, now.rows, now.cols, now.mass)
-            if plan is not None:
+            plan = simplex.optimum(soft, now.rows, now.cols, now.mass, shares)
+            if plan is not None or shares is not None:
                 return plan
         found = unbudgeted_optimum(soft, effort)
         return found.rows, found.cols, found.mass
 
     first = hard.Priced(*nothing(), hard.free(problem), np.inf)
-    return hard.multiply(problem, seek, effort.hard_weights[0], first)
+    return hard.multiply(hard.clipped(problem), seek, effort.hard_weights[0], first)
 
 
 def keep_hard(problem: Problem, priced: hard.Priced) -> Outcome:

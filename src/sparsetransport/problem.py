@@ -32,7 +32,6 @@ from .given import (
 
 Fields = tuple[Floats, Floats]
 LAZY_FROM = 50_000_000  # entries; larger matrices are not built from points unless asked for
-KEPT = 1e-9  # of the largest mass of a side: a hard marginal is kept if no sum is off by more
 
 
 class Quadratic(Protocol):
@@ -422,7 +421,7 @@ class Problem:
         sums = self.marginals(rows, cols, mass)
         errors = self.counted(sums[0] - self.a, sums[1] - self.b)
         first, second = (
-            np.where(np.abs(error) > KEPT * max(float(wanted.max()), 0.0), error, 0.0) * (weight == np.inf)
+            np.where(np.abs(error) > _checks.KEPT * _checks.at_least(wanted), error, 0.0) * (weight == np.inf)
             for error, wanted, weight in zip(errors, (self.a, self.b), self.unbalanced, strict=True)
         )
         return first, second

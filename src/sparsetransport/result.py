@@ -19,7 +19,6 @@ from .summary import summary_lines, title, without_link
 if TYPE_CHECKING:
     import scipy.sparse
 
-_ROUNDING = 1e-9  # of the largest mass of a side: an error that is none
 _BOUND_SHOWN_UP_TO = 1_000_000  # pairs; a notebook shows no bound of larger problems unless it is known
 
 
@@ -353,7 +352,7 @@ class Result(Gap):
         found = []
         for reached, wanted, sense in zip(self._parts.marginals, self._parts.wanted, self._parts.sense, strict=True):
             error = (sign * (reached - wanted)).clip(0.0) * (sense in senses)
-            error[error <= _ROUNDING * wanted.max(initial=0.0)] = 0.0
+            error[error <= _checks.KEPT * _checks.at_least(wanted)] = 0.0
             found.append(self._give(error))
         return found[0], found[1]
 

@@ -107,6 +107,7 @@ def _find_hard(search: Search) -> Outcome:
         optimum.record.jump(Outcome(*nothing(), Status.LOCAL, (), Record(), True), optimum, problem.value(*optimum[:3]))
         return optimum
     best, record = optimum if is_within else None, Record()
+    sought = hard.lifted(hard.clipped(problem), how.hard_least)
     if optimum.status is Status.INFEASIBLE:
         costs = hard.free(problem)
     else:
@@ -117,7 +118,7 @@ def _find_hard(search: Search) -> Outcome:
         if best is not None and not (is_whole and (start.pairs or not problem.is_charged)):
             start = Links.of(best)
         one = Search(
-            hard.relaxed(problem, weight, costs),
+            hard.relaxed(sought, weight, costs),
             search.constraint,
             how
             if is_whole
