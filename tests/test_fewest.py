@@ -204,3 +204,9 @@ def test_the_proven_minimum_is_sharp_where_bounds_know_the_budget():
     found = st.solve_fewest(problem, within=0.2)
     assert found.at_least == found.budget
     assert st.solve(problem, budget=found.budget - 1, gap_tol=1e-9).lower_bound > found.target
+
+
+def test_hard_marginals_that_no_plan_keeps():
+    C, b = np.ones((2, 3)), np.ones(3)
+    with pytest.raises(ValueError, match="no plan keeps the hard marginals, whatever the number of links"):
+        st.solve_fewest(C, np.ones(2), b, within=0.1, unbalanced=np.inf, sense=("<=", "="))

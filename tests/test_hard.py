@@ -62,7 +62,8 @@ def test_masses_that_are_far_apart(spread, sense):
     result = st.solve(problem)
     assert result.status is Status.OPTIMAL
     assert result.value == pytest.approx(linear_programme(C, a, b, sense), rel=1e-9)
-    for plan in (result, st.solve(problem, budget=result.mass.size - 2)):
+    fewer = [] if sense == ("=", "=") else [st.solve(problem, budget=result.mass.size - 2)]
+    for plan in (result, *fewer):
         np.testing.assert_allclose(plan.marginal_b, b, rtol=1e-9)
         assert (plan.marginal_a <= a * (1.0 + 1e-9)).all()
 
@@ -220,3 +221,27 @@ def test_what_results_say():
     assert soft.unserved[1].sum() > 0.5
     assert "unserved" in soft.summary()
     assert "unserved" not in st.solve(C, a, b, budget=1, unbalanced=10.0).summary()
+
+
+def test_a_plan_that_misses_hard_marginals_is_infeasible_when_the_time_is_up_too():
+    C, a, b = transportation(0, 12, 30)
+    result = st.solve(C, a, b, budget=20, unbalanced=np.inf, sense=("<=", "="), time_limit=1e-9)
+    assert result.status is Status.INFEASIBLE
+    assert "links needed" in result.summary()
+
+
+@pytest.mark.parametrize("sense", [("=", "="), (">=", "<="), (">=", "=")])
+def test_totals_that_no_plan_has_at_once(sense):
+    C, a, b = transportation(0, 4, 5, ("=", "="))
+    result = st.solve(C, 2.0 * a, b, budget=20, unbalanced=np.inf, sense=sense)
+    assert result.status is Status.INFEASIBLE
+    assert "no number of links is enough: the totals" in result.summary()
+
+
+@pytest.mark.parametrize("unbalanced", [np.inf, 5.0])
+def test_nothing_has_to_move_where_both_sides_are_at_most(unbalanced):
+    C, a, b = transportation(0, 4, 5)
+    result = st.solve(C, a, b, unbalanced=unbalanced, sense="<=")
+    assert result.value == 0.0
+    assert not result.mass.size
+    assert result.status is Status.OPTIMAL

@@ -460,7 +460,8 @@ def _solve_checked(problem: Problem, options: Options, give: Any, device: str | 
             rng=options.rng,
         )
     if outcome.status in _UNFINISHED and time.monotonic() > search.deadline:
-        outcome = outcome._replace(status=Status.TIME_LIMIT)
+        is_missing = any(error.any() for error in problem.missed(outcome.rows, outcome.cols, outcome.mass))
+        outcome = outcome._replace(status=Status.INFEASIBLE if is_missing else Status.TIME_LIMIT)
     if search.gap_test is None:
         return build_result(outcome, search.certifier, give)
     return _with_gap(search, outcome, search.gap_test, began + seconds, give)

@@ -99,6 +99,10 @@ class Backing:
         """A number of links below which no plan keeps the hard marginals."""
         return hard.least_links(self.certifier.problem)
 
+    def totals_differ(self) -> bool:
+        """True if hard sides ask for totals that no plan has at once."""
+        return hard.totals_differ(self.certifier.problem)
+
     def restrict(self, rows: Ints, cols: Ints, entries: int) -> Result:
         """The exact plan on a support, compared with all others within the budget of at most so many entries."""
         limits = self.certifier.limits

@@ -153,6 +153,11 @@ def _fewest(problem: Problem, within: float, budget: Callable[[int], Budget], ch
     """The search, by doubling and then by bisection."""
     unlimited = Certifier(problem, no_limits(problem.shape), EXACT)
     optimum = build_result(unlimited.full, unlimited, _checks.as_numpy)
+    if optimum.status is Status.INFEASIBLE:
+        raise ValueError(
+            "no plan keeps the hard marginals, whatever the number of links: solve() without a budget gives the one "
+            "that misses them least, and its summary() says where"
+        )
     target = optimum.value + max(
         within * abs(optimum.value), _NOTHING * abs(problem.constant) if problem.constant < np.inf else 0.0
     )

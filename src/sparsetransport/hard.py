@@ -146,11 +146,23 @@ def largest_error(problem: Problem, rows: Ints, cols: Ints, mass: Floats) -> flo
     )
 
 
+def totals_differ(problem: Problem) -> bool:
+    """True if hard sides ask for totals that no plan has at once."""
+    if min(problem.unbalanced) < np.inf:
+        return False
+    totals = float(problem.a.sum()), float(problem.b.sum())
+    least = [0.0 if sense == "<=" else total for sense, total in zip(problem.sense, totals, strict=True)]
+    most = [np.inf if sense == ">=" else total for sense, total in zip(problem.sense, totals, strict=True)]
+    return least[0] > most[1] * (1.0 + KEPT) or least[1] > most[0] * (1.0 + KEPT)
+
+
 def least_links(problem: Problem) -> float:
     """A number of links below which no plan keeps the hard marginals; ``inf`` if none does with any number.
 
     A point that must have its mass needs as many links as the largest partners that are allowed take to hold it.
     """
+    if totals_differ(problem):
+        return np.inf
     cost = np.concatenate([block for _, block in problem.cost.blocks()])
     allowed, least = cost < np.inf, 0.0
     for side, (wanted, others, pairs) in enumerate(

@@ -33,5 +33,5 @@ class Status(Enum):
             return Status.ALL_FORBIDDEN
         if self in (Status.OPTIMAL, Status.LOCAL) and (is_lost or not is_exact):
             return Status.ROUNDING if is_lost else Status.TOLERANCE
-        wanted = all(side.any() for side in parts.wanted)
+        wanted = all(side.any() for side in parts.wanted) and any(sense != "<=" for sense in parts.sense)
         return Status.EMPTY if self is Status.OPTIMAL and wanted and not parts.mass.size else self

@@ -109,6 +109,9 @@ def _sided_lines(result: "Result") -> dict[str, str]:
         lines["links needed"] = (
             "no number of links is enough" if least == math.inf else f"at least {least:.0f}, whichever they are"
         )
+        if result._backing.totals_differ():
+            sent, received = (f"{float(wanted.sum()):.6g}" for wanted in parts.wanted)
+            lines["links needed"] += f": the totals, {sent} and {received}, differ, and neither side may keep the rest"
     return lines
 
 

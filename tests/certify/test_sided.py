@@ -40,3 +40,17 @@ def test_points_beyond_reach_count():
     C, b = np.full((3, 5), 0.1), np.ones(5)
     result = st.solve(C, np.full(3, 9.0), b, budget=2, unbalanced=10.0, sense=("<=", "="))
     assert result.lower_bound >= 0.9 * result.value >= 0.9 * 30.0
+
+
+@pytest.mark.parametrize("sense", [("<=", "="), ("=", "<="), (">=", "="), ("=", ">="), (">=", ">="), ("<=", ">=")])
+@pytest.mark.parametrize("kernel", [st.RBF(0.5), st.IMQ(0.5)], ids=repr)
+def test_the_optimum_with_kernels_proves_itself(sense, kernel):
+    """Without a budget and without ``reg``: no gap but rounding, and a bound for every budget."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(20, 2)), rng.normal(size=(15, 2)) + 0.7
+    problem = st.Problem.from_points(X, Y, rng.dirichlet(np.ones(20)), kernels=kernel, sense=sense)
+    whole = st.solve(problem)
+    assert whole.lower_bound <= whole.value
+    assert whole.relative_gap < 1e-6
+    few = st.solve(problem, budget=6)
+    assert 0.99 * whole.value < few.lower_bound <= few.value

@@ -163,6 +163,8 @@ class Certifier:
         bound, alpha, beta = best
         if self.is_bounded and not (problem.has_deltas or problem.is_hard or problem.reg > 0.0):
             bound = max(bound, self._below(self._full_bound, *self._full_dual))
+        if problem.cost.lowest >= 0.0 and value < np.inf:  # no term of the objective is negative
+            bound = max(bound, 0.0)
         u, v = sided.residuals(problem, alpha, beta)
         return Certificate(value, bound, alpha, beta, u, v, problem.constant if problem.constant < np.inf else 0.0)
 

@@ -30,6 +30,8 @@ def bound_at(problem: Problem, limits: Limits, first: Floats, second: Floats) ->
     alpha, u = _in_bounds(problem, 0, first)
     beta, v = _in_bounds(problem, 1, second)
     if problem.reg == 0.0:
+        if not (problem.gram_a.is_delta or problem.gram_b.is_delta):
+            (alpha, u), (beta, v) = _lowered(problem, (alpha, u), (beta, v))
         moved = _below_costs(problem, alpha, beta)
         if moved is None:
             return -np.inf, alpha, beta
@@ -113,6 +115,31 @@ def _in_bounds(problem: Problem, side: int, dual: Floats) -> tuple[Floats, Float
         step = (1.0 + 1e-12) * outside / float(one.min()) * (-1.0 if high == 0.0 else 1.0)
         potential, dual = potential + step * one, dual + step
     return potential, dual
+
+
+def _lowered(
+    problem: Problem, first: tuple[Floats, Floats], second: tuple[Floats, Floats]
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Potentials of kernels other than `Delta` lowered until ``α + β <= C``: one side evenly, or both in proportion."""
+    over = max(
+        float((first[0][start : start + len(block), None] + second[0] - block).max())
+        for start, block in problem.cost.blocks()
+    )
+    if over <= 0.0:
+        return first, second
+    sides, grams = [first, second], (problem.gram_a, problem.gram_b)
+    for side, (potential, dual) in enumerate(sides):
+        one = 2.0 * problem.unbalanced[side] * grams[side].times(np.ones_like(dual))
+        if problem.sense[side] != ">=" and one.min() > 0.0:
+            step = (1.0 + 1e-9) * over / float(one.min())
+            sides[side] = potential - step * one, dual - step
+            return sides[0], sides[1]
+    share = 1.0
+    for start, block in problem.cost.blocks():
+        total = first[0][start : start + len(block), None] + second[0]
+        share = min(share, float(np.where(total > block, block / np.where(total > block, total, 1.0), 1.0).min()))
+    share = max(share * (1.0 - 1e-12), 0.0)
+    return (share * first[0], share * first[1]), (share * second[0], share * second[1])
 
 
 def _below_costs(problem: Problem, alpha: Floats, beta: Floats) -> Fields | None:
