@@ -107,14 +107,13 @@ def _unboxed(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def warn_of_gradients(function: str, **inputs: Any) -> None:
-    """Warn of tensors that require gradients, which do not pass through NumPy."""
-    for name, value in inputs.items():
-        if array_api_compat.is_torch_array(value) and value.requires_grad and sys.modules["torch"].is_grad_enabled():
-            warn(
-                f"{name} requires a gradient, and {function} tracks none: call nn.sparse_transport for plans with "
-                f"gradients, or pass {name}.detach()"
-            )
+def _warn_of_gradients(name: str, value: Any) -> None:
+    """Warn of a tensor that requires gradients, which do not pass through NumPy."""
+    if array_api_compat.is_torch_array(value) and value.requires_grad and sys.modules["torch"].is_grad_enabled():
+        warn(
+            f"{name} requires a gradient, and none is tracked here: call nn.sparse_transport for plans with gradients, "
+            f"or pass {name}.detach()"
+        )
 
 
 def require_entries(name: str, value: Any, *, infinite: bool = False) -> None:
@@ -135,6 +134,7 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure
     ``cure`` is a hint for an array with another number of dimensions.
     """
     require_entries(name, value, infinite=infinite)
+    _warn_of_gradients(name, value)
     try:
         array = to_numpy(value)
     except ValueError as error:

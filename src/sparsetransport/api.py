@@ -164,7 +164,6 @@ def solve(
         **unknown,
     )
     C = _tables.between_cells(C, obsp)
-    _checks.warn_of_gradients("solve", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
     _warn_if_empty(result, problem, is_given=isinstance(C, Problem))
@@ -267,7 +266,6 @@ def solve_sample(
         problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
         return solve_checked(problem, options, _checks.as_numpy)
     X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
-    _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
         X,
         Y,
@@ -329,7 +327,6 @@ def solve_support(
     array([0.5, 0.5])
     """
     a, links = second_by_name(C, "links", a, links)
-    _checks.warn_of_gradients("solve_support", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     pairs = as_pairs("links", links, "a Result or a list of pairs of ints")
     _checks.inside("links", pairs, problem.shape)

@@ -170,6 +170,8 @@ class Problem:
         vars(self).update(labels=labels, sense=sense, library=library, link_cost=link_cost)
         a.setflags(write=False)
         b.setflags(write=False)
+        for points in self.points or ():
+            points.setflags(write=False)
         self._require_range()
 
     def _require_range(self) -> None:
@@ -192,7 +194,9 @@ class Problem:
                 if not is_in_range(size):
                     raise ValueError(
                         f"{name} must be zero or between {SMALLEST:g} and {LARGEST:g} in size, got {size:g}: "
-                        "choose other units (scaling C, unbalanced and reg together changes no plan)"
+                        "choose other units"
+                        + " (scaling C, unbalanced and reg together changes no plan)"
+                        * (name not in ("a", "b"))
                     )
 
     def _labels(self) -> tuple[Labels, Labels]:
@@ -279,9 +283,7 @@ class Problem:
         sides = tuple(_tables.matched(f"kernels[{k}]", given[k], *2 * [(rows, cols)[k]]) for k in (0, 1))
         if metric == "cosine":  # which depends on directions alone, and so must the kernels
             sides = tuple(
-                as_gram(
-                    f"kernels[{k}]", kernel, len(p), p / np.linalg.norm(p, axis=1, keepdims=True), lazy=built.is_lazy
-                )
+                as_gram(f"kernels[{k}]", kernel, len(p), costs.directions("XY"[k], p), lazy=built.is_lazy)
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
         about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost

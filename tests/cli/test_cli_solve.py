@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -817,6 +818,24 @@ class TestOutputs:
         answer = invoke("x.npy", "y.npy", "--budget", 5, "--out", "plan.csv")
         assert answer.exit_code == 2
         assert answer.stderr == "Error: cannot write plan.csv: No space left on device\n"
+
+    def test_a_full_standard_output_is_told_however_much_is_written(self, files):
+        np.save(files / "large.npy", np.random.default_rng(0).random((60, 60)))
+        call = [sys.executable, "-m", "sparsetransport", "solve", "--cost-matrix", "large.npy", "--out", "-"]
+        with open("/dev/full", "w") as full:
+            answer = subprocess.run(
+                call, stdout=full, stderr=subprocess.PIPE, env=os.environ | {"PYTHONUNBUFFERED": "1"}
+            )
+        assert answer.returncode == 1
+        assert answer.stderr.decode().endswith("Error: cannot write to standard output: No space left on device\n")
+
+    def test_a_picture_is_valid_whatever_names_hold(self, files):
+        """An SVG file has names as comments, where control characters are errors."""
+        rows = ["a\x1b[31m", "b\x07", "c--d"]
+        (files / "named.csv").write_text("name,x\x1b,y\n" + "".join(f"{name},1,2\n" for name in rows))
+        call = "--cost-matrix", "named.csv", "--label-column", "name", "--plot", "named.svg"
+        assert invoke(*call).exit_code == 0
+        assert ElementTree.parse(files / "named.svg").getroot().tag.endswith("svg")
 
     def test_names_in_csv(self, costs):
         answer = invoke("--cost-matrix", costs, "--label-column", "depot", "--unbalanced", "100", "--out", "-")

@@ -45,3 +45,20 @@ def test_nearly_parallel_vectors_keep_their_digits():
     np.testing.assert_allclose(st.cost_matrix(x, y, "cosine")[:, 0], [2e-18, 5e-19], rtol=1e-6)
     lazy = Cost.lazy(x, y, "cosine", normalize=True)
     np.testing.assert_allclose(lazy.rows(0, 2)[:, 0], [1.0, 0.25], rtol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-160, 1e-60, 1e60, 1e160, 1e200])
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cosine"])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_points_whose_squares_would_be_lost_are_refused(size, metric, lazy):
+    rng = np.random.default_rng(0)
+    X, Y = size * rng.random((4, 2)), size * rng.random((5, 2))
+    with pytest.raises(ValueError, match="X and Y must have numbers between 1e-50 and"):
+        st.solve_sample(X, Y, budget=3, metric=metric, lazy=lazy)
+
+
+def test_directions_do_not_depend_on_lengths():
+    rng = np.random.default_rng(0)
+    X, Y = rng.random((4, 3)), rng.random((5, 3))
+    lengths = np.array([1e-180, 1.0, 1e-20, 1e40])[:, None]
+    np.testing.assert_allclose(st.cost_matrix(X * lengths, Y, "cosine"), st.cost_matrix(X, Y, "cosine"), rtol=1e-12)

@@ -58,6 +58,8 @@ def plain_errors(debug: bool = False) -> Iterator[None]:
         say("Interrupted: no unfinished file is left behind.", "red")
         leave(130)
     except Exception as error:
+        if isinstance(error, OSError) and is_full(error) and error.filename is None:
+            raise  # of standard output, as files have names: see quiet_pipe
         if debug:
             traceback.print_exc()
         message, code = explain(error)

@@ -19,7 +19,7 @@ from .._numba.timer import compile_timer
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
 from ..apps.network_design.choose import DEMANDS
-from .cells import label_cell
+from .cells import label_cell, printable
 from .console import Debug, duration, errors, in_background, plain_errors, say
 from .inputs import SAME_UNITS, number_or_file
 from .labelled import in_order, read_labelled, read_pairs
@@ -185,7 +185,11 @@ def _draw(unfinished: Path, drawing: Output, network: Design, inputs: Inputs) ->
     with errors().status("Drawing"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            figure = draw(network, plants=inputs.plants, products=inputs.products)
+            figure = draw(
+                network,
+                plants=[printable(name) for name in inputs.plants],
+                products=[printable(name) for name in inputs.products],
+            )
             figure.savefig(unfinished, format=drawing.ending[1:])
         except Exception as error:
             raise RuntimeError(f"cannot draw {drawing.path}: {error}") from error

@@ -8,6 +8,7 @@ import numpy as np
 from .. import plotting
 from ..plotting._common import ORANGE
 from ..result import Result
+from .cells import printable
 from .inputs import Inputs, Pair
 from .writing import Labels
 
@@ -20,6 +21,9 @@ _TICKS = 40  # rows or columns up to which every one is named
 
 def draw(path: Path, ending: str, result: Result, inputs: Inputs) -> None:
     """Draw links between points if these are in the plane, else the plan as a matrix; with names if there are any."""
+    names = inputs.labels
+    shown = Labels(*(None if each is None else [printable(name) for name in each] for each in (names.rows, names.cols)))
+    inputs = inputs._replace(labels=shown)
     in_the_plane = inputs.points is not None and inputs.points[0].shape[1] == 2
     ax = _links(result, inputs, inputs.points) if in_the_plane and inputs.points else _matrix(result, inputs.labels)
     figure: Any = ax.figure

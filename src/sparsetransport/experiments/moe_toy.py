@@ -211,8 +211,8 @@ def run(
     accuracy = {name: np.array([each.accuracy for each in mine]) for name, mine in trials.items()}
     report.tables.append(_table(trials, report.times))
     best = max(accuracy, key=lambda name: float(accuracy[name].mean()))
-    ours, highest = accuracy[OURS].mean(), accuracy[best].mean()
-    report.claim(f"ours has the highest mean accuracy ({ours:.1f} against at most {highest:.1f})", best == OURS)
+    ours, other = accuracy[OURS].mean(), max(float(accuracy[name].mean()) for name in accuracy if name != OURS)
+    report.claim(f"ours has the highest mean accuracy ({ours:.1f} against at most {other:.1f})", ours >= other)
     _, _, p = paired(accuracy[OURS], accuracy[best])
     report.claim("ours is not told apart from the best (paired p of at least 0.05)", p is None or p >= 0.05)
     report.notes = [

@@ -9,6 +9,7 @@ from .._checks import Floats
 from . import _entries
 
 METRICS = {"sqeuclidean": _entries.SQEUCLIDEAN, "euclidean": _entries.EUCLIDEAN, "cosine": _entries.SQEUCLIDEAN}
+_SMALLEST, _LARGEST = 1e-50, 1e50  # of the largest coordinate: squares are within the range of costs
 _NO_MATRIX = np.zeros((0, 0))
 
 
@@ -21,17 +22,23 @@ def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
     """A lazy cost: points in a form whose matrix product gives the distances."""
     kind, scale = METRICS[metric], 1.0
     if metric == "cosine":  # half the squared distance of directions, which rounds better than one minus their product
-        length_x, length_y = np.linalg.norm(x, axis=1), np.linalg.norm(y, axis=1)
-        for name, length in (("X", length_x), ("Y", length_y)):
-            if length.min() == 0.0:
-                raise ValueError(f"{name} has the zero vector at row {int(length.argmin())}: its cosine is not defined")
-        x, y, scale = x / length_x[:, None], y / length_y[:, None], 0.5
+        x, y, scale = directions("X", x), directions("Y", y), 0.5
     centre = y.mean(axis=0)
     x, y = x - centre, y - centre
     one_x, one_y = np.ones((len(x), 1)), np.ones((len(y), 1))
     left = np.hstack([-2.0 * x, np.sum(x * x, axis=1, keepdims=True), one_x])
     right = np.hstack([y, one_y, np.sum(y * y, axis=1, keepdims=True)])
     return _entries.Cost(kind, _NO_MATRIX, left, np.ascontiguousarray(right.T), scale)
+
+
+def directions(name: str, x: Floats) -> Floats:
+    """Points with length one, however long they are."""
+    largest = np.abs(x).max(axis=1, keepdims=True, initial=0.0)
+    if largest.size and largest.min() == 0.0:
+        raise ValueError(f"{name} has the zero vector at row {int(largest.argmin())}: its cosine is not defined")
+    x = x / largest
+    directions: Floats = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return directions
 
 
 def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean", *, normalize: bool = False) -> Floats:
@@ -75,4 +82,10 @@ def points(x: Any, y: Any) -> tuple[Floats, Floats]:
     x, y = (_checks.real_array(name, each, ndim=2, cure=cure) for name, each in (("X", x), ("Y", y)))
     if x.shape[1] != y.shape[1]:
         raise ValueError(f"X and Y must have the same number of features, got {x.shape[1]} and {y.shape[1]}")
+    largest = max(float(np.abs(each).max(initial=0.0)) for each in (x, y))
+    if largest and not _SMALLEST <= largest <= _LARGEST:
+        raise ValueError(
+            f"X and Y must have numbers between {_SMALLEST:g} and {_LARGEST:g} in size, whose squares can be added, "
+            f"got {largest:g} as the largest: choose other units"
+        )
     return x, y

@@ -170,7 +170,7 @@ def market(profit: Any, supply: Any, demand_scenarios: Any) -> tuple[Floats, Flo
     demand_scenarios = _tables.aligned("demand_scenarios", demand_scenarios, "columns", products, "columns of profit")
     rates = _checks.real_array("profit", profit, ndim=2)
     m, n = rates.shape
-    capacity = _checks.real_array("supply", supply, ndim=1)
+    capacity = _checks.real_array("supply", _tables.column(supply), ndim=1)
     if len(capacity) != m:
         raise ValueError(f"supply must have one number for each of the {m} plants of profit, got {len(capacity)}")
     if capacity.min() < 0.0:

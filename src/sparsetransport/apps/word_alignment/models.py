@@ -43,13 +43,18 @@ def pretrained(name: str, folder: Path | None, *, trusted: bool = False) -> tupl
             if "trust_remote_code" in str(error):
                 raise ValueError(
                     f"encoder must be a model without code of its own, got {name}, whose Python code was not run: "
-                    "trust_remote_code=True runs it"
+                    "WordAligner(trust_remote_code=True) runs it"
                 ) from None
             reason = str(error).strip().splitlines()[0]
             continue
         if not tokenizer.is_fast:
             raise ValueError(f"encoder must have a fast tokenizer, which maps sub-words to words, got {name}")
         return tokenizer, model
+    if folder is not None and not any(folder.glob("*.safetensors")):
+        raise ValueError(
+            f"encoder must be a folder with weights as safetensors, got {name}, which has none: pickled weights could "
+            "run code of their own, and are not read"
+        )
     raise ValueError(f"unknown encoder {name!r} ({reason}); {available()}")
 
 
