@@ -14,7 +14,7 @@ from sparsetransport.budgets import limits_of
 from sparsetransport.certify.strongest import BOUNDS, Task
 
 CLOSE = 1e-7  # of the best objective, and rounding: plans this close to it are solved in fractions,
-MOST = 8  # but so many at the most
+MOST = 8  # but so many that have exact masses at the most
 _NUDGE = 1e-14  # of the typical coefficient: makes all systems regular
 _OFF, _ON = 0, 1  # a marginal whose errors count or not; both are tried where the sense is one-sided
 
@@ -141,13 +141,16 @@ def optimum(problem: st.Problem, rule: Rule) -> Fraction | None:
     if not found:
         return best
     near = found[0][0] + CLOSE * abs(found[0][0]) + 1e-13 * whole
-    for value, flat, mode in found[:MOST]:
-        if value <= near:
-            pairs = [divmod(k, problem.shape[1]) for k in flat]
-            masses = exact.masses(pairs, mode)
-            if masses is not None and min(masses) >= 0:
-                told = exact.value(pairs, masses)
-                best = told if best is None or (told is not None and told < best) else best
+    tried = 0
+    for value, flat, mode in found:
+        if value > near or tried == MOST:
+            break
+        pairs = [divmod(k, problem.shape[1]) for k in flat]
+        masses = exact.masses(pairs, mode)
+        if masses is not None and min(masses) >= 0:
+            tried += 1
+            told = exact.value(pairs, masses)
+            best = told if best is None or (told is not None and told < best) else best
     return best
 
 
