@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +17,7 @@ from .writing import Labels
 
 Pair = tuple[Floats, Floats]
 _T = TypeVar("_T")
+SENSES = {"at-most": "<=", "exact": "=", "at-least": ">="}
 SAME_UNITS = 1e6  # totals that differ by a larger factor are taken for different units
 
 
@@ -228,7 +230,22 @@ def build(
     sense: Any = "=",
     link_cost: float | Path | None = None,
 ) -> Problem:
-    """The problem that files and options describe."""
+    """The problem that files and options describe, with the names of its points."""
+    problem = _unnamed(inputs, kernels, metric, normalize, unbalanced, reg, sense, link_cost)
+    names = inputs.labels.rows, inputs.labels.cols
+    return problem if names == (None, None) else replace(problem, labels=names)
+
+
+def _unnamed(
+    inputs: Inputs,
+    kernels: Any,
+    metric: str | None,
+    normalize: bool,
+    unbalanced: Any,
+    reg: float,
+    sense: Any,
+    link_cost: float | Path | None,
+) -> Problem:
     fees: Any = _matched_costs(link_cost, inputs) if isinstance(link_cost, Path) else link_cost
     if inputs.costs is None:
         x, y = inputs.points or (None, None)
