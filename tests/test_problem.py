@@ -80,7 +80,8 @@ def test_a_changed_problem_is_the_one_built_anew():
         assert new.cost is first.cost
     expected = st.Problem.from_matrices(C, [1.0, 2.0], kernels=(gram, st.Delta()), unbalanced=2.0)
     assert replace(first, gram_a=gram).constant == expected.constant
-    assert replace(first, a=None).a.tolist() == [0.5, 0.5]
+    assert replace(first, a=None).a.tolist() == [1.5, 1.5]  # with the total of b
+    assert replace(first, a=None, b=None).a.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(

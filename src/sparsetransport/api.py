@@ -78,7 +78,8 @@ def solve(
         ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
         long as you ask the result for proofs or plans of smaller budgets.
     a, b : arrays of shape (m,) and (n,), optional
-        Masses of the two sides, not negative, of any total. Uniform with total one by default.
+        Masses of the two sides, not negative, of any total. A side without any is uniform, with the total of the
+        other side; without both they are uniform with total one.
     kernels : Gram matrix, kernel, or a pair of them, optional
         What marginal errors are measured with: one for both sides or one each. `Delta` by default; `RBF`, `IMQ` and
         `IMQv2` need points (see `solve_sample`).

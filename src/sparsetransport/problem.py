@@ -23,10 +23,10 @@ from .given import (
     costs_are_lost,
     is_in_range,
     link_cost_of,
+    masses_of,
     senses_of,
     side_is_lost,
     sides_of,
-    warn_of_totals,
     weights_of,
 )
 
@@ -124,10 +124,11 @@ class Problem:
             raise ValueError(f"points must match the shape of the costs, {m} and {n} points, got {len(x)} and {len(y)}")
         weights, sense = weights_of(self.unbalanced), senses_of(self.sense)
         reg = _checks.number("reg", self.reg, positive=False)
-        a = _checks.masses("a", _tables.aligned("a", self.a, "index", labels[0], "rows"), m)
-        b = _checks.masses("b", _tables.aligned("b", self.b, "index", labels[1], "columns"), n)
-        if (self.a is None) != (self.b is None):
-            warn_of_totals(*(("b", b, "a") if self.a is None else ("a", a, "b")))
+        a, b = masses_of(
+            _tables.aligned("a", self.a, "index", labels[0], "rows"),
+            _tables.aligned("b", self.b, "index", labels[1], "columns"),
+            (m, n),
+        )
         link_cost = link_cost_of(self.link_cost, (m, n), labels)
         matched = [_tables.matched(f"kernels[{k}]", (self.gram_a, self.gram_b)[k], *2 * [labels[k]]) for k in (0, 1)]
         gram_a = as_gram("kernels[0]", matched[0], m, x, lazy=cost.is_lazy)

@@ -11,6 +11,7 @@ import numpy as np
 from .. import _checks
 from .._checks import Floats
 from ..geometry.kernels import Delta
+from ..given import masses_of
 from ..problem import Problem
 from . import reading, table
 from .writing import Labels
@@ -34,8 +35,8 @@ class Inputs(NamedTuple):
 
     @property
     def masses(self) -> Pair:
-        """The masses of both sides, uniform by default."""
-        return _checks.masses("a", self.a, self.shape[0]), _checks.masses("b", self.b, self.shape[1])
+        """The masses of both sides; a side without any is uniform, with the total of the other one or with one."""
+        return masses_of(self.a, self.b, self.shape)
 
 
 class Sources(NamedTuple):
