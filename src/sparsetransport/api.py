@@ -38,8 +38,8 @@ _UNFINISHED = Status.STOPPED, Status.BUDGET_USED, Status.LOCAL  # what a search 
 
 def solve(
     C: ArrayLike | Problem,
-    a: ArrayLike | None = None,
-    b: ArrayLike | None = None,
+    a: ArrayLike | str | None = None,
+    b: ArrayLike | str | None = None,
     *,
     kernels: KernelsLike = None,
     budget: Budget = None,
@@ -77,7 +77,7 @@ def solve(
         Costs; or all of the problem, which then settles masses, kernels and weights as well. Negative entries are fine;
         ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
         long as you ask the result for proofs or plans of smaller budgets.
-    a, b : arrays of shape (m,) and (n,), optional
+    a, b : arrays of shape (m,) and (n,), or columns of ``obs`` of an AnnData by name, optional
         Masses of the two sides, not negative, of any total. A side without any is uniform, with the total of the
         other side; without both they are uniform with total one.
     kernels : Gram matrix, kernel, or a pair of them, optional
@@ -167,6 +167,7 @@ def solve(
         progress=progress,
         **unknown,
     )
+    a, b = _tables.of_obs("a", a, C), _tables.of_obs("b", b, C)
     C = _tables.between_cells(C, obsp)
     _checks.warn_of_gradients("solve", C=C, a=a, b=b)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
@@ -179,8 +180,8 @@ def solve(
 def solve_sample(
     X: ArrayLike | Problem,
     Y: ArrayLike | None = None,
-    a: ArrayLike | None = None,
-    b: ArrayLike | None = None,
+    a: ArrayLike | str | None = None,
+    b: ArrayLike | str | None = None,
     *,
     kernels: KernelsLike = None,
     budget: Budget = None,
@@ -271,6 +272,7 @@ def solve_sample(
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
         problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
         return solve_checked(problem, options, _checks.as_numpy)
+    a, b = _tables.of_obs("a", a, X), _tables.of_obs("b", b, Y)
     X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
     _checks.warn_of_gradients("solve_sample", X=X, Y=Y, a=a, b=b)
     problem = Problem.from_points(
@@ -407,9 +409,11 @@ def lower_bound(
 
 def _warn_of_weight(result: Result, problem: Problem, unbalanced: WeightsLike) -> None:
     """Warn if little mass or none moves for want of weight, and say which weight would move more."""
-    if problem.is_plain and result.status is Status.EMPTY:
+    if not problem.is_plain or problem.has_other_units:
+        return
+    if result.status is Status.EMPTY:
         _warn_of_empty(problem)
-    elif problem.is_plain and result.status is Status.OPTIMAL and not weights_of(unbalanced).need_auto:
+    elif result.status is Status.OPTIMAL and not weights_of(unbalanced).need_auto:
         _warn_of_light(result, problem)
 
 

@@ -24,6 +24,8 @@ LinkCostLike = ArrayLike | float | None
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
 SMALLEST, LARGEST = 1e-100, 1e100  # numbers whose products of three are numbers
 _WEIGHTS = "a positive number, inf, 'auto' or a multiple such as '100*auto', or a pair of them"
+SAME_UNITS = 1e6
+"""Totals of masses that differ by a larger factor are taken for different units."""
 SENSES = "=", "<=", ">="
 """What a side asks for: that its sums are its masses, at most its masses, or at least its masses."""
 

@@ -16,6 +16,7 @@ from .geometry.matrices import Cost, Gram, as_gram
 from .geometry.pricing import Pricing
 from .given import (
     LARGEST,
+    SAME_UNITS,
     SMALLEST,
     LinkCostLike,
     SenseLike,
@@ -261,6 +262,7 @@ class Problem:
         obsm: str | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
+        a, b = _tables.of_obs("a", a, X), _tables.of_obs("b", b, Y)
         X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
@@ -336,6 +338,12 @@ class Problem:
     def has_trees(self) -> bool:
         """True if plans without cycles are enough: marginal errors are counted point by point, and ``reg`` is zero."""
         return self.reg == 0.0 and self.has_deltas
+
+    @property
+    def has_other_units(self) -> bool:
+        """True if the totals of two sides that should be equal differ so much that their units must."""
+        totals = float(self.a.sum()), float(self.b.sum())
+        return not self.is_sided and max(totals) > SAME_UNITS * min(totals) > 0.0
 
     @property
     def is_sided(self) -> bool:
@@ -576,8 +584,17 @@ def require_problem(problem: Any, cure: str = "make one with Problem.from_matric
 
 
 def warn_of_rounding(problem: Problem) -> None:
-    """Warn if marginal errors weigh so much that costs, or those of the other side, are lost in rounding."""
+    """Warn if marginal errors weigh so much that costs, or those of the other side, are lost in rounding.
+
+    Totals that are too different come first, since no weight helps there.
+    """
     if problem.is_hard:
+        return
+    if problem.has_other_units:
+        _checks.warn(
+            f"the masses a have a total of {problem.a.sum():.3g} and the masses b of {problem.b.sum():.3g}: give both "
+            "sides in the same units"
+        )
         return
     if problem.side_is_lost:
         _checks.warn(

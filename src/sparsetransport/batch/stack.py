@@ -14,7 +14,7 @@ from ..budgets import Limits
 from ..effort import Effort
 from ..engine.batch_solver import Pack, look
 from ..geometry.matrices import Cost, Gram
-from ..given import Weights, auto_weight, is_in_range, side_is_lost, uniform
+from ..given import SAME_UNITS, Weights, auto_weight, is_in_range, side_is_lost, uniform
 from ..problem import Problem
 
 Matrices = tuple[Floats, Floats | None, Floats | None]
@@ -85,6 +85,8 @@ class Stack:
         sizes = np.abs(seen.mean), -np.minimum(seen.lowest, 0.0), both, pull, np.full(len(sources), float(reg))
         fine &= is_in_range(np.column_stack(sizes)).all(1)
         fine &= ~side_is_lost(*pull.T)
+        totals = np.array([side.sum() for side in sides]).reshape(-1, 2)
+        fine &= ~((totals.max(1) > SAME_UNITS * totals.min(1)) & (totals.min(1) > 0.0))
         return cls(
             shape,
             cost,

@@ -19,9 +19,10 @@ from .._numba.timer import compile_timer
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
 from ..apps.network_design.choose import DEMANDS, UNMET, unmet_demand
+from ..given import SAME_UNITS
 from .cells import label_cell
 from .console import Debug, duration, errors, in_background, plain_errors, say
-from .inputs import SAME_UNITS, SENSES, number_or_file
+from .inputs import SENSES, number_or_file
 from .labelled import in_order, read_labelled, read_pairs
 from .outputs import Output, output, picture
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import _checks
 from .._checks import Floats
 from ..geometry.kernels import Delta
-from ..given import masses_of
+from ..given import SAME_UNITS, masses_of
 from ..problem import Problem
 from . import reading, table
 from .writing import Labels
@@ -19,7 +19,6 @@ from .writing import Labels
 Pair = tuple[Floats, Floats]
 _T = TypeVar("_T")
 SENSES = {"at-most": "<=", "exact": "=", "at-least": ">="}
-SAME_UNITS = 1e6  # totals that differ by a larger factor are taken for different units
 
 
 class Inputs(NamedTuple):

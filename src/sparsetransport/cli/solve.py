@@ -251,7 +251,7 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
 
 
 def _warn_of_planning(problem: Problem, result: Result, settings: Settings, inputs: Inputs) -> None:
-    """Warn where given masses are missed by much or points have no link, and name the options that keep to them."""
+    """Warn where masses are missed by much or points have no link, and name the options that keep to the masses."""
     if result.status is Status.INFEASIBLE:
         say(f"Warning: {result.status}: allow more links, or give --unbalanced a weight", "yellow")
     elif result.value == np.inf:
@@ -273,11 +273,10 @@ def _warn_of_planning(problem: Problem, result: Result, settings: Settings, inpu
 
 
 def _missed(result: Result, settings: Settings, inputs: Inputs, side: int) -> list[str]:
-    """What is wrong with a side whose masses were given, unless its sense was given too or links stand for others."""
-    given, is_asked = (inputs.a, inputs.b)[side], settings.kernels is not None
-    if given is None or settings.planned[side] or (is_asked and not isinstance(settings.kernels, Delta)):
-        return []
-    if result._parts.weights[side] == np.inf:
+    """What is wrong with a side whose points count for themselves, or whose masses were given without a kernel."""
+    given, asked = inputs.masses[side], settings.kernels
+    counts = isinstance(asked, Delta) if asked is not None else (inputs.a, inputs.b)[side] is not None
+    if settings.planned[side] or result._parts.weights[side] == np.inf or not (counts or result._facts.is_delta[side]):
         return []
     what, lack, beyond = _WORDS[side]
     total, told = float(given.sum()), []
