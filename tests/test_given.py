@@ -1,6 +1,6 @@
 """Weights, kernels and masses as users give them."""
 
-import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +14,22 @@ def test_automatic_weights_make_nothing_a_hundred_times_as_bad_as_everything():
     problem = st.Problem.from_matrices(C, [1.0, 2.0], [0.5, 1.5])
     assert problem.unbalanced == (pytest.approx(100.0 * 2.0 * 2.0 / (5.0 + 2.5)),) * 2
     assert problem.constant == pytest.approx(100.0 * 2.0 * 2.0)
+
+
+def test_a_side_without_masses_is_uniform_with_the_total_of_the_other():
+    """In whatever way the problem is made; with total one if both have none, or if the other moves nothing."""
+    C, m = np.ones((2, 4)), [5.0, 3.0]
+    for problem in (
+        st.Problem.from_matrices(C, m),
+        st.Problem.from_points(np.eye(2), np.ones((4, 2)), m),
+        st.solve(C, m, budget=3).problem,
+        st.solve_sample(np.eye(2), np.ones((4, 2)), a=m, budget=3).problem,
+        replace(st.Problem.from_matrices(C, m, [1.0] * 4), b=None),
+    ):
+        np.testing.assert_array_equal(problem.b, [2.0] * 4)
+    np.testing.assert_array_equal(st.Problem.from_matrices(C.T, b=m).a, [2.0] * 4)
+    for nothing in (None, [0.0, 0.0]):
+        np.testing.assert_array_equal(st.Problem.from_matrices(C, nothing).b, [0.25] * 4)
 
 
 @pytest.mark.parametrize("C", [np.zeros((2, 2)), np.full((2, 2), np.inf)])
@@ -39,17 +55,6 @@ def test_one_gram_matrix_is_for_both_sides():
         once = st.Problem.from_matrices(C, kernels=gram, unbalanced=1.0)
         twice = st.Problem.from_matrices(C, kernels=(gram, gram), unbalanced=1.0)
         assert once.constant == twice.constant
-
-
-@pytest.mark.parametrize(("total", "fine"), [(0.2, True), (5.0, True), (0.05, False), (100.0, False)])
-def test_masses_of_one_side_alone_should_have_about_the_total_of_the_default(total, fine):
-    masses = np.full(4, total / 4.0)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        st.Problem.from_matrices(np.ones((4, 3)), masses)
-        st.Problem.from_matrices(np.ones((3, 4)), b=masses)
-        st.Problem.from_matrices(np.ones((4, 4)), masses, 50.0 * masses)
-    assert len(caught) == (0 if fine else 2)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,8 @@ def test_a_changed_problem_is_the_one_built_anew():
         assert new.cost is first.cost
     expected = st.Problem.from_matrices(C, [1.0, 2.0], kernels=(gram, st.Delta()), unbalanced=2.0)
     assert replace(first, gram_a=gram).constant == expected.constant
-    assert replace(first, a=None).a.tolist() == [0.5, 0.5]
+    assert replace(first, a=None).a.tolist() == [1.5, 1.5]  # with the total of b
+    assert replace(first, a=None, b=None).a.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -199,3 +200,16 @@ def test_pairs_of_points_can_be_forbidden():
 def test_what_cannot_be_forbidden(forbidden, options, message):
     with pytest.raises(ValueError, match=message):
         st.solve_sample(np.eye(3), np.eye(3), forbidden=forbidden, **options)
+
+
+@pytest.mark.parametrize("solve", [st.solve, lambda C, a, b, **given: st.solve_batch([(C, a, b)], **given)[0]])
+def test_totals_in_different_units_are_told(solve):
+    """And not blamed on weights; capacities that are never reached may be as large as one likes."""
+    C = np.random.default_rng(0).random((4, 3))
+    with pytest.warns(st.SparseTransportWarning) as caught:
+        solve(C, np.full(4, 1e8), np.ones(3), budget=3)
+    assert [str(one.message) for one in caught] == [
+        "the masses a have a total of 4e+08 and the masses b of 3: give both sides in the same units"
+    ]
+    solve(C, np.full(4, 2.0), np.ones(3), budget=3)
+    st.solve(C, np.full(4, 1e8), np.ones(3), unbalanced=np.inf, sense=("<=", "="))

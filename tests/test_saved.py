@@ -188,6 +188,27 @@ def test_arrays_that_do_not_fit(fields, tmp_path, name, change, message):
     refused(path, message)
 
 
+def test_files_of_the_command_line_are_told_from_results(tmp_path):
+    """With what reads them: the advice works."""
+    pytest.importorskip("typer")
+    from typer.testing import CliRunner
+
+    from sparsetransport import cli
+
+    C = np.random.default_rng(0).random((5, 4))
+    np.save(tmp_path / "c.npy", C)
+    for name in ("plan.json", "plan.npz"):
+        options = ["--cost-matrix", tmp_path / "c.npy", "--budget", "4", "--out", tmp_path / name]
+        assert CliRunner().invoke(cli.app, ["solve", *map(str, options)]).exit_code == 0
+    refused(
+        tmp_path / "plan.json", r"it is the list of links that `sparsetransport solve --out` writes: json\.load reads"
+    )
+    held = json.loads((tmp_path / "plan.json").read_text())
+    again = st.solve_support(C, links=[(each["row"], each["column"]) for each in held["links"]])
+    assert again.value == pytest.approx(held["value"])
+    refused(tmp_path / "plan.npz", r"scipy\.sparse\.load_npz reads it")
+
+
 def test_hostile_archives(tmp_path):
     path = tmp_path / "bad.npz"
     np.savez(path, rows=np.array([Opened()], object))

@@ -1,6 +1,7 @@
 """What a result says of itself."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,7 +75,7 @@ def test_a_summary_says_what_a_result_knows():
     assert lines["mass moved"] == f"{res.mass[0]:.6g} of 1 to send and 2 to receive"
     assert lines["weight of marginals"] == "2 and 3"
     assert lines["marginal error, rows"] == f"{100 * res.marginal_errors[0]:.1f} %"
-    assert lines["without a link"] == "0 of 2 rows and 2 of 3 columns"  # a row that wants nothing misses nothing
+    assert lines["without a link"] == "0 of 2 rows and 2 of 3 columns (0, 1)"  # a row that wants nothing misses nothing
     assert lines["status"] == str(res.status)
 
 
@@ -100,4 +101,45 @@ def test_an_empty_plan_warns_with_the_weight_that_moves_mass():
     with pytest.warns(st.SparseTransportWarning, match=r"the plan is empty: .* unbalanced = 1\.5 for the first link"):
         assert st.solve(C, unbalanced=1.0).rows.size == 0
     assert st.solve(st.Problem.from_matrices(C, unbalanced=1.499)).rows.size == 0
-    assert st.solve(C, unbalanced=1.501).links.tolist() == [[0, 1]]
+    assert st.solve(st.Problem.from_matrices(C, unbalanced=1.501)).links.tolist() == [[0, 1]]
+
+
+def test_a_small_weight_is_told_before_the_bandwidth():
+    """The clouds of the README: a weight far below "auto" leaves links unused, and a warning names the one to take."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(100, 2)), rng.normal(size=(80, 2)) + 1.0
+    with pytest.warns(
+        st.SparseTransportWarning, match=r"marginal errors are up to 47 % since unbalanced = 1 makes .*2182 here"
+    ):
+        light = st.solve_sample(X, Y, budget=50, unbalanced=1.0, effort="quick")
+    assert len(light.mass) < 50
+    assert "with this weight of marginals more would not lower the objective" in repr(light)
+    assert "bandwidth" not in light.summary()
+    st.solve_sample(X, Y, budget=50, unbalanced="0.001*auto", effort="quick")  # who says so knows
+    st.solve(st.Problem.from_points(X, Y, unbalanced=1.0), budget=50, effort="quick")
+
+
+def test_points_without_a_link_are_named_by_number():
+    lines = st.solve(np.eye(8), budget=3).summary()
+    assert re.search(
+        r"without a link: 5 of 8 rows \(\d, \d, \d, \.\.\.\) and 5 of 8 columns \(\d, \d, \d, \.\.\.\)", lines
+    )
+
+
+def test_what_a_side_misses_is_told_in_its_words():
+    """Supply is sent and demand delivered; errors below 0.1 % at each point take one sentence."""
+    C, a, b = np.array([[1.0, 2.0], [3.0, 1.0]]), np.array([2.0, 1.0]), np.array([1.5, 3.0])
+    lines = st.solve(C, a, b, budget=2, unbalanced=np.inf).summary()
+    for name in ("not sent", "unserved", "sent beyond the masses", "delivered beyond the masses"):
+        assert f"\n{name}: " in lines
+    assert "idle" not in lines
+    soft = st.solve(C, a, a, unbalanced=1e4, sense=("<=", ">=")).summary()
+    assert re.search(r"^unserved: [\d.e-]+ of 3, less than 0\.1 % at each of the columns$", soft, re.M)
+
+
+def test_rounding_is_told_as_zero():
+    C = np.ones((5, 5)) - np.eye(5)
+    result = st.solve(C, np.full(5, 0.1), np.full(5, 0.1), unbalanced=30.0)
+    dusty = replace(result, _parts=result._parts._replace(value=1.059e-28))
+    assert "value=0," in repr(dusty)
+    assert "objective: 0\n" in dusty.summary()

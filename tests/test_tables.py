@@ -252,7 +252,7 @@ class Cells:
     """What we use of AnnData, which need not be installed."""
 
     def __init__(self, X, obs, obsm=None, obsp=None):
-        self.X, self.obs_names = X, pd.Index(obs)
+        self.X, self.obs_names, self.obs = X, pd.Index(obs), pd.DataFrame(index=obs)
         self.obsm, self.obsp = obsm or {}, obsp or {}
 
     def to_df(self):
@@ -291,6 +291,23 @@ class TestAnnData:
             st.solve_sample(first, second, obsm="X_umap")
         with pytest.raises(TypeError, match="Y must be an AnnData where obsm is given, got ndarray"):
             st.solve_sample(first, POINTS, obsm="X_pca")
+
+    def test_masses_by_name(self, make):
+        first, second = self.sides(make)
+        first.obs["weight"], second.obs["weight"] = [1.0, 2.0, 3.0, 4.0], [2.0, 5.0, 3.0]
+        expected = st.solve_sample(POINTS[:4], POINTS[4:], [1.0, 2.0, 3.0, 4.0], [2.0, 5.0, 3.0], budget=3)
+        for found in (
+            st.solve_sample(first, second, "weight", b="weight", budget=3),
+            st.solve(st.Problem.from_points(first, second, "weight", "weight"), budget=3),
+        ):
+            np.testing.assert_array_equal(found.plan, expected.plan)
+        between = make(POINTS, CELLS, obsp={"cost": np.ones((7, 7)) - np.eye(7)})
+        between.obs["size"] = np.arange(7.0)
+        assert st.solve(between, "size", "size", obsp="cost").problem.b.tolist() == list(range(7))
+        with pytest.raises(ValueError, match=r"a must hold masses or be one of \['weight'\] in obs, got 'wheight'"):
+            st.solve_sample(first, second, "wheight")
+        with pytest.raises(TypeError, match="b must hold masses, got 'weight': names are those of columns in obs"):
+            st.solve_sample(first, POINTS, "weight", "weight")
 
     def test_costs(self, make):
         costs = np.random.default_rng(2).random((7, 7))

@@ -88,6 +88,17 @@ def between_cells(data: Any, obsp: str | None) -> Any:
     return _of_cells(held, data.obs_names, data.obs_names)
 
 
+def of_obs(name: str, mass: Any, data: Any) -> Any:
+    """The masses in a column of ``obs`` of an AnnData, if they go by its name; anything else as it is."""
+    if not isinstance(mass, str):
+        return mass
+    if not (hasattr(data, "obs") and hasattr(data, "obs_names")):
+        raise TypeError(f"{name} must hold masses, got {mass!r}: names are those of columns in obs of an AnnData")
+    if mass not in data.obs:
+        raise ValueError(f"{name} must hold masses or be one of {list(data.obs)} in obs, got {mass!r}")
+    return data.obs[mass]
+
+
 def _held(name: str, known: Any, key: str) -> Any:
     if key not in known:
         raise ValueError(f"{name} must be one of {list(known)}, got {key!r}")

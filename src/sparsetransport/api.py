@@ -17,7 +17,7 @@ from .certify.strongest import has_long_bounds
 from .effort import Effort, as_effort
 from .engine.room import Constraint
 from .engine.shell import jumped
-from .given import KernelsLike, LinkCostLike, SenseLike, WeightsLike
+from .given import KernelsLike, LinkCostLike, SenseLike, WeightsLike, auto_weight, weights_of
 from .inner.solvers import ActiveSet
 from .large import device_for
 from .options import Budget, Options, Polish, SolveOptions, StartLike, as_pairs, as_start
@@ -28,15 +28,18 @@ from .search import GapTest, Links, Search
 from .select.generic_greedy import Rule
 from .status import Status
 from .strategy import find, find_by_rule
+from .summary import errors_as_asked
 
+_MISSED = 0.35  # a marginal error, beyond that of totals that differ, for which a small weight gets a warning
+_LIGHT = 0.02  # of the weight of "auto": a weight that may leave such errors
 _ROUNDING = 1e-8  # of a relative gap: what rounding may leave of the optimum's
 _UNFINISHED = Status.STOPPED, Status.BUDGET_USED, Status.LOCAL  # what a search may say that had no time for more
 
 
 def solve(
     C: ArrayLike | Problem,
-    a: ArrayLike | None = None,
-    b: ArrayLike | None = None,
+    a: ArrayLike | str | None = None,
+    b: ArrayLike | str | None = None,
     *,
     kernels: KernelsLike = None,
     budget: Budget = None,
@@ -74,8 +77,9 @@ def solve(
         Costs; or all of the problem, which then settles masses, kernels and weights as well. Negative entries are fine;
         ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
         long as you ask the result for proofs or plans of smaller budgets.
-    a, b : arrays of shape (m,) and (n,), optional
-        Masses of the two sides, not negative, of any total. Uniform with total one by default.
+    a, b : arrays of shape (m,) and (n,), or columns of ``obs`` of an AnnData by name, optional
+        Masses of the two sides, not negative, of any total. A side without any is uniform, with the total of the
+        other side; without both they are uniform with total one.
     kernels : Gram matrix, kernel, or a pair of them, optional
         What marginal errors are measured with: one for both sides or one each. `Delta` by default; `RBF`, `IMQ` and
         `IMQv2` need points (see `solve_sample`).
@@ -163,18 +167,20 @@ def solve(
         progress=progress,
         **unknown,
     )
+    a, b = _tables.of_obs("a", a, C), _tables.of_obs("b", b, C)
     C = _tables.between_cells(C, obsp)
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     result = solve_checked(problem, options, _checks.same_kind(C, a, b))
-    _warn_if_empty(result, problem, is_given=isinstance(C, Problem))
+    if not isinstance(C, Problem):
+        _warn_of_weight(result, problem, unbalanced)
     return result
 
 
 def solve_sample(
     X: ArrayLike | Problem,
     Y: ArrayLike | None = None,
-    a: ArrayLike | None = None,
-    b: ArrayLike | None = None,
+    a: ArrayLike | str | None = None,
+    b: ArrayLike | str | None = None,
     *,
     kernels: KernelsLike = None,
     budget: Budget = None,
@@ -265,6 +271,7 @@ def solve_sample(
         refuse(X, Y=Y, metric=(metric, "sqeuclidean"), normalize_cost=(normalize_cost, False), forbidden=forbidden)
         problem = as_problem(X, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
         return solve_checked(problem, options, _checks.as_numpy)
+    a, b = _tables.of_obs("a", a, X), _tables.of_obs("b", b, Y)
     X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
     problem = Problem.from_points(
         X,
@@ -282,7 +289,7 @@ def solve_sample(
         lazy=True if lazy is None and device is not None else lazy,
     )
     result = solve_checked(problem, options, _checks.same_kind(X, Y, a, b), device=device_for(problem, device, X))
-    _warn_if_empty(result, problem, is_given=False)
+    _warn_of_weight(result, problem, unbalanced)
     return result
 
 
@@ -397,10 +404,35 @@ def lower_bound(
     return replace(proof, value=theirs.value, better=proof.better or ours)
 
 
-def _warn_if_empty(result: Result, problem: Problem, *, is_given: bool) -> None:
-    """Warn if no mass moves for want of weight, and say which weight would move some; not of a `Problem` given."""
-    if result.status is not Status.EMPTY or is_given or not problem.is_plain:
+def _warn_of_weight(result: Result, problem: Problem, unbalanced: WeightsLike) -> None:
+    """Warn if little mass or none moves for want of weight, and say which weight would move more."""
+    if not problem.is_plain or problem.has_other_units:
         return
+    if result.status is Status.EMPTY:
+        _warn_of_empty(problem)
+    elif result.status is Status.OPTIMAL and not weights_of(unbalanced).need_auto:
+        _warn_of_light(result, problem)
+
+
+def _warn_of_light(result: Result, problem: Problem) -> None:
+    """Warn if the weight is small beside "auto" and leaves large errors that the totals do not explain."""
+    totals = float(problem.a.sum()), float(problem.b.sum())
+    error = max(errors_as_asked(result))
+    if not min(totals) or error - abs(totals[0] - totals[1]) / max(totals) < _MISSED:
+        return
+    sides = zip(problem.base, problem.unbalanced, (problem.a, problem.b), strict=True)
+    undelivered = sum(float(-0.5 * base @ mass) / weight for base, weight, mass in sides)
+    auto = auto_weight(problem.cost.mean, problem.a, problem.b, undelivered)
+    if max(problem.unbalanced) <= _LIGHT * auto:
+        told = " and ".join(f"{weight:.4g}" for weight in dict.fromkeys(problem.unbalanced))
+        _checks.warn(
+            f"marginal errors are up to {100.0 * error:.0f} % since unbalanced = {told} makes them cheap: "
+            f"unbalanced='auto', which is {auto:.4g} here, moves nearly all mass"
+        )
+
+
+def _warn_of_empty(problem: Problem) -> None:
+    """Warn that no mass moves, and say which weight would move some."""
     r, c = problem.base
     factor = np.inf
     for first, costs in problem.cost.blocks():

@@ -71,10 +71,10 @@ def into_obsp(parts: Any, facts: Any, data: Any, key: str) -> Any:
 
 
 def named(places: Any, labels: list[Any] | None) -> str:
-    """The first of some points by name, in brackets; nothing if they have no labels."""
-    if labels is None or not len(places):
+    """The first of some points by name, or by number if they have no labels, in brackets; nothing if there are none."""
+    if not len(places):
         return ""
-    told = ", ".join(str(labels[k]) for k in places[:_NAMED])
+    told = ", ".join(str(k if labels is None else labels[k]) for k in np.asarray(places)[:_NAMED].tolist())
     return f" ({told}{', ...' if len(places) > _NAMED else ''})"
 
 

@@ -23,8 +23,9 @@ LinkCostLike = ArrayLike | float | None
 """A fixed cost of every link in use: one for all, or a matrix; None for none."""
 _NOISE = 1e-8  # of the terms of a gradient: what is below may be rounding
 SMALLEST, LARGEST = 1e-100, 1e100  # numbers whose products of three are numbers
-_UNUSUAL = 10.0  # a total of masses is unusual if it differs from one by more than this factor
 _WEIGHTS = "a positive number, inf, 'auto' or a multiple such as '100*auto', or a pair of them"
+SAME_UNITS = 1e6
+"""Totals of masses that differ by a larger factor are taken for different units."""
 SENSES = "=", "<=", ">="
 """What a side asks for: that its sums are its masses, at most its masses, or at least its masses."""
 
@@ -35,16 +36,21 @@ def require_finite_weights(unbalanced: Any, what: str) -> None:
         raise ValueError(f"unbalanced must be finite for {what}, which does not know hard marginals")
 
 
-def is_usual(total: Any) -> Any:
-    """True if this total is close enough to one for the masses of the other side to be left to the default."""
-    return (total <= _UNUSUAL) & (total * _UNUSUAL >= 1.0)
+def masses_of(a: Any, b: Any, shape: tuple[int, int]) -> tuple[Floats, Floats]:
+    """The masses of both sides, checked; a side without any is uniform, with the total of the other one or with one."""
+    first = None if a is None else _checks.masses("a", a, shape[0])
+    second = None if b is None else _checks.masses("b", b, shape[1])
+    return (
+        uniform(shape[0], second) if first is None else first,
+        uniform(shape[1], first) if second is None else second,
+    )
 
 
-def warn_of_totals(name: str, masses: Floats, other: str) -> None:
-    """Warn if only one side has masses and their total is not of the order of one, the total of the default."""
-    total = float(masses.sum())
-    if total > 0.0 and not is_usual(total):
-        _checks.warn(f"{name} has a total of {total:.3g}, and {other}, which is not given, has a total of 1: give both")
+def uniform(size: int, other: Floats | None) -> Floats:
+    """Uniform masses with the total of the other side; with total one if that has none, or no total."""
+    with np.errstate(over="ignore"):
+        total = 1.0 if other is None else float(other.sum())
+    return np.full(size, (total if 0.0 < total < np.inf else 1.0) / size)
 
 
 class Weights(NamedTuple):

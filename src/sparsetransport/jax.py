@@ -70,7 +70,7 @@ def sparse_transport(
     C : array of shape (m, n)
         Costs; ``+inf`` forbids a pair and gets no gradient.
     a, b : arrays of shape (m,) and (n,), optional
-        Masses. Uniform with total one by default.
+        Masses. Uniform with total one by default, whatever the other side has.
     kernels : Gram matrix, `Delta`, or a pair of them, optional
         Of shape (m, m) and (n, n); their gradient is symmetric. `Delta` by default.
     unbalanced : float, pair of floats, or "auto"

@@ -16,6 +16,7 @@ from .geometry.matrices import Cost, Gram, as_gram
 from .geometry.pricing import Pricing
 from .given import (
     LARGEST,
+    SAME_UNITS,
     SMALLEST,
     LinkCostLike,
     SenseLike,
@@ -23,10 +24,10 @@ from .given import (
     costs_are_lost,
     is_in_range,
     link_cost_of,
+    masses_of,
     senses_of,
     side_is_lost,
     sides_of,
-    warn_of_totals,
     weights_of,
 )
 
@@ -123,10 +124,11 @@ class Problem:
             raise ValueError(f"points must match the shape of the costs, {m} and {n} points, got {len(x)} and {len(y)}")
         weights, sense = weights_of(self.unbalanced), senses_of(self.sense)
         reg = _checks.number("reg", self.reg, positive=False)
-        a = _checks.masses("a", _tables.aligned("a", self.a, "index", labels[0], "rows"), m)
-        b = _checks.masses("b", _tables.aligned("b", self.b, "index", labels[1], "columns"), n)
-        if (self.a is None) != (self.b is None):
-            warn_of_totals(*(("b", b, "a") if self.a is None else ("a", a, "b")))
+        a, b = masses_of(
+            _tables.aligned("a", self.a, "index", labels[0], "rows"),
+            _tables.aligned("b", self.b, "index", labels[1], "columns"),
+            (m, n),
+        )
         link_cost = link_cost_of(self.link_cost, (m, n), labels)
         matched = [_tables.matched(f"kernels[{k}]", (self.gram_a, self.gram_b)[k], *2 * [labels[k]]) for k in (0, 1)]
         gram_a = as_gram("kernels[0]", matched[0], m, x, lazy=cost.is_lazy)
@@ -263,6 +265,7 @@ class Problem:
         obsm: str | None = None,
     ) -> "Problem":
         """A problem from two point sets; see ``solve_sample`` for the arguments."""
+        a, b = _tables.of_obs("a", a, X), _tables.of_obs("b", b, Y)
         X, Y = _tables.cells("X", X, obsm), _tables.cells("Y", Y, obsm)
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
@@ -336,6 +339,12 @@ class Problem:
     def has_trees(self) -> bool:
         """True if plans without cycles are enough: marginal errors are counted point by point, and ``reg`` is zero."""
         return self.reg == 0.0 and self.has_deltas
+
+    @property
+    def has_other_units(self) -> bool:
+        """True if the totals of two sides that should be equal differ so much that their units must."""
+        totals = float(self.a.sum()), float(self.b.sum())
+        return not self.is_sided and max(totals) > SAME_UNITS * min(totals) > 0.0
 
     @property
     def is_sided(self) -> bool:
@@ -576,8 +585,17 @@ def require_problem(problem: Any, cure: str = "make one with Problem.from_matric
 
 
 def warn_of_rounding(problem: Problem) -> None:
-    """Warn if marginal errors weigh so much that costs, or those of the other side, are lost in rounding."""
+    """Warn if marginal errors weigh so much that costs, or those of the other side, are lost in rounding.
+
+    Totals that are too different come first, since no weight helps there.
+    """
     if problem.is_hard:
+        return
+    if problem.has_other_units:
+        _checks.warn(
+            f"the masses a have a total of {problem.a.sum():.3g} and the masses b of {problem.b.sum():.3g}: give both "
+            "sides in the same units"
+        )
         return
     if problem.side_is_lost:
         _checks.warn(

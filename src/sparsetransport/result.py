@@ -137,7 +137,7 @@ class Result(Gap):
         weight of marginals: 10
         marginal error, rows: 50.1 %
         marginal error, columns: 50.1 %
-        without a link: 1 of 2 rows and 1 of 2 columns
+        without a link: 1 of 2 rows (1) and 1 of 2 columns (1)
         status: no plan within the budget is better: proven
         """
         return "\n".join(f"{name}: {text}" for name, text in summary_lines(self, bound=True).items())
@@ -406,8 +406,7 @@ class Result(Gap):
         found: Floats = self._backing.barycentres(self._parts, side)
         lost = without_link(self._parts, side)
         if self._facts.is_delta[side] and len(lost):
-            name, labels = ("a_to_b", "b_to_a")[side], self._facts.labels[side]
-            told = describe.named(lost, list(range(len(found))) if labels is None else labels)
+            name, told = ("a_to_b", "b_to_a")[side], describe.named(lost, self._facts.labels[side])
             _checks.warn(
                 f"{name} is NaN for {len(lost)} of {len(found)} points, which have no link{told}: raise the budget, or "
                 "take a kernel other than Delta, under which links close by stand for theirs"

@@ -350,6 +350,10 @@ def _read_npz(path: Path) -> tuple[Arrays, dict[str, Any]]:
     """The arrays of an NPZ file that is neither compressed nor pickled, so that it holds no more than its size."""
     arrays = {}
     with zipfile.ZipFile(path) as archive:
+        if {"row.npy", "col.npy", "data.npy", "format.npy"} <= set(archive.namelist()):
+            raise ValueError(
+                "it is a sparse array, as `sparsetransport solve --out` writes: scipy.sparse.load_npz reads it"
+            )
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if member.compress_type != zipfile.ZIP_STORED or name in arrays or member.file_size > path.stat().st_size:
@@ -372,6 +376,11 @@ def _read_npz(path: Path) -> tuple[Arrays, dict[str, Any]]:
 
 def _read_json(path: Path) -> tuple[Arrays, dict[str, Any]]:
     meta = _decoded(path.read_text(encoding="utf-8"))
+    if "links" in meta and "arrays" not in meta:
+        raise ValueError(
+            "it is the list of links that `sparsetransport solve --out` writes: json.load reads it, and "
+            "solve_support(C, a, b, links=[(each['row'], each['column']) for each in held['links']]) makes a result"
+        )
     arrays = meta.pop("arrays")
     return {name: _from_json(name, held) for name, held in arrays.items()}, meta
 

@@ -13,17 +13,21 @@ if TYPE_CHECKING:
     from .result import Parts, Result
 
 _NAMED = 5  # points that are named one by one
+_OFF = 0.05  # a marginal error for which a larger weight would use more links
+_LITTLE = 1e-3  # of the mass of a point: an error that is told for all points together
+_ROUNDING = 1e-14  # of the objective of the empty plan: a value that is none
+_SMALL = 1e-300  # in place of a total of zero
 _MANY = 10.0  # a share that is told as a multiple, not in per cent
 _FEW = 0.1  # a share that is told with a digit after the point
 
 
 def title(result: "Result") -> str:
     """The result in a line."""
-    (m, n), errors = result._parts.shape, _errors_as_asked(result)
+    (m, n), errors = result._parts.shape, errors_as_asked(result)
     told = [_error(*each, digits=int(each[0] < _FEW)) for each in zip(errors, result._parts.wanted, strict=True)]
     off = f"marginal errors {told[0]} and {told[1]}, " * (max(errors) >= 0.01)
     entries = f"{result._parts.mass.size} of {m}x{n} entries"
-    return f"Result({entries}, value={result.value:.4g}, {off}{_sentence(result)})"
+    return f"Result({entries}, value={_told(result._parts, result.value):.4g}, {off}{_sentence(result)})"
 
 
 def summary_lines(result: "Result", *, bound: bool) -> dict[str, str]:
@@ -39,13 +43,13 @@ def summary_lines(result: "Result", *, bound: bool) -> dict[str, str]:
         )
         if not is_delta
     }
-    lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{result.value:.6g}"}
+    lines = {"entries": f"{len(parts.mass)} of {m} x {n}", "objective": f"{_told(parts, result.value):.6g}"}
     if bound and result.value < math.inf:
-        lines["lower bound"] = f"{result.lower_bound:.6g}"
-        lines["gap"] = f"{_figure(max(result.gap, 0.0))} ({_share(result.relative_gap)} the objective)"
+        lines["lower bound"] = f"{_told(parts, result.lower_bound):.6g}"
+        lines["gap"] = f"{_figure(max(_told(parts, result.gap), 0.0))} ({_share(result.relative_gap)} the objective)"
     return lines | {
         "mass moved": _moved(*(float(each.sum()) for each in (parts.mass, *parts.wanted))),
-        "cost of transport": f"{result.value_linear:.6g}",
+        "cost of transport": f"{_told(parts, result.value_linear):.6g}",
         **({"cost of links": f"{result.value_links:.6g}"} if result.value_links else {}),
         "weight of marginals": " and ".join(map(_weight, dict.fromkeys(result.log["unbalanced"]))),
         "marginal error, rows": _error(missed[0], parts.wanted[0]),
@@ -58,15 +62,23 @@ def summary_lines(result: "Result", *, bound: bool) -> dict[str, str]:
 
 
 def _sentence(result: "Result") -> str:
-    """The status, or that the budget is not used up since the bandwidth of the kernels makes fewer links enough."""
+    """The status, or why the budget is not used up: the weight is small, or the bandwidth makes fewer links enough."""
     facts, count = result._facts, result._parts.mass.size
     is_left = facts.budget is not None and 0 < count < facts.budget
     if result.status is Status.OPTIMAL and is_left and not all(facts.is_delta):
+        first, second = (float(side.sum()) for side in result._parts.wanted)
+        if max(errors_as_asked(result)) >= _OFF + abs(first - second) / max(first, second, _SMALL):
+            return f"{count} of {facts.budget} links: with this weight of marginals more would not lower the objective"
         return f"{count} of {facts.budget} links: at this bandwidth more would not lower the objective"
     return str(result.status)
 
 
-def _errors_as_asked(result: "Result") -> tuple[float, float]:
+def _told(parts: "Parts", value: float) -> float:
+    """A value of the objective, or zero if it is what rounding leaves of the objective of the empty plan."""
+    return 0.0 if abs(value) <= _ROUNDING * abs(parts.constant) < math.inf else value
+
+
+def errors_as_asked(result: "Result") -> tuple[float, float]:
     """The marginal errors in the norm that was asked for: point by point under `Delta`, else in that of the kernel."""
     facts = result._facts
     pairs = zip(facts.is_delta, result.marginal_errors, facts.kernel_errors, strict=True)
@@ -84,26 +96,25 @@ def _weight(weight: float) -> str:
 
 
 def _sided_lines(result: "Result") -> dict[str, str]:
-    """What is unserved, above capacity and idle, where a side has a sense of its own or is hard."""
+    """What is missing, too much and idle, where a side has a sense of its own or is hard."""
     parts, names = result._parts, describe.ends(result._facts.labels, result._parts.shape)
     if parts.sense == ("=", "=") and math.inf not in parts.weights:
         return {}
     lines = {}
-    for name, sides, counts in (
-        ("unserved", result.unserved, ("=", ">=")),
-        ("above capacity", result.excess, ("=", "<=")),
-        ("idle", result.idle, ("<=",)),
+    for heading, sides, counts in (
+        (("not sent", "unserved"), result.unserved, ("=", ">=")),
+        (("sent beyond the masses", "delivered beyond the masses"), result.excess, ("=", "<=")),
     ):
+        for side, of in enumerate(("rows", "columns")):
+            if parts.sense[side] in counts:
+                error = _checks.to_numpy(sides[side])
+                lines[heading[side]] = _points(error, parts.wanted[side], of, names[side]) or "nothing"
+    if "<=" in parts.sense:
         told = [
-            _points(_checks.to_numpy(error), wanted, of, called)
-            for error, wanted, of, called, sense in zip(
-                sides, parts.wanted, ("rows", "columns"), names, parts.sense, strict=True
-            )
-            if sense in counts
+            _points(_checks.to_numpy(result.idle[side]), parts.wanted[side], of, names[side])
+            for side, of in enumerate(("rows", "columns"))
         ]
-        if told:
-            some = [text for text in told if text]
-            lines[name] = "; ".join(some) or "nothing"
+        lines["idle"] = "; ".join(filter(None, told)) or "nothing"
     if result.status is Status.INFEASIBLE and result.problem is not None:
         least = result._backing.least_links()
         lines["links needed"] = (
@@ -120,12 +131,14 @@ def _points(error: Floats, wanted: Floats, of: str, names: list[Any]) -> str:
     places = np.flatnonzero(error)
     if not places.size:
         return ""
+    total = float(wanted.sum())
+    told = f"{float(error.sum()):.6g}" + (f" of {total:.6g}" if total else "")
+    if (error <= _LITTLE * wanted).all():
+        return f"{told}, less than 0.1 % at each of the {of}"
     order = places[np.argsort(-error[places], kind="stable")][:_NAMED]
     named = ", ".join(str(names[k]) for k in sorted(order.tolist()))
     more = f" and {places.size - _NAMED} more" if places.size > _NAMED else ""
-    total = float(wanted.sum())
-    whole = f" of {total:.6g}" if total else ""
-    return f"{float(error.sum()):.6g}{whole}, at {places.size} of {len(error)} {of} ({named}{more})"
+    return f"{told}, at {places.size} of {len(error)} {of} ({named}{more})"
 
 
 def _moved(moved: float, to_send: float, to_receive: float) -> str:

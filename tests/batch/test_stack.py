@@ -69,7 +69,7 @@ def test_costs_are_copied():
         ((np.array([[-np.inf, 1.0]]), None, None), "-inf"),
         ((np.ones((1, 2)), np.array([-1.0]), None), "a negative mass"),
         ((np.ones((1, 2)), np.array([np.inf]), None), "an infinite mass"),
-        ((np.ones((1, 2)), np.array([1e9]), None), "a total far from one beside uniform masses"),
+        ((np.ones((1, 2)), np.array([1e7]), np.ones(2)), "totals in different units"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

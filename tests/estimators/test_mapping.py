@@ -22,6 +22,7 @@ X = RNG.normal(size=(40, 3))
 Y = RNG.normal(size=(30, 3)) + 4.0
 
 
+@pytest.mark.filterwarnings("ignore:target is not given")  # which these checks never give
 @parametrize_with_checks([SparseTransport(5, effort="quick")])
 def test_the_contract_of_scikit_learn(estimator, check):
     check(estimator)
@@ -45,7 +46,9 @@ def test_the_map_is_that_of_the_plan(fitted):
 
 def test_points_arrive_among_the_target(fitted):
     """At averages of it; without a target, among themselves."""
-    for model, goal in (fitted, Y), (SparseTransport(20).fit(X), X):
+    with pytest.warns(st.SparseTransportWarning, match="target is not given: .* onto a few of themselves"):
+        alone = SparseTransport(20).fit(X, np.arange(40) % 3)
+    for model, goal in (fitted, Y), (alone, X):
         moved = model.transform(X)
         assert (moved >= goal.min(0)).all()
         assert (moved <= goal.max(0)).all()
@@ -101,3 +104,28 @@ def test_parameters_are_checked_by_fit(wrong, message):
 def test_a_target_with_other_features_is_refused():
     with pytest.raises(ValueError, match="2 features"):
         SparseTransport().fit(X, target=Y[:, :2])
+
+
+@pytest.mark.parametrize("points", [Y, Y.tolist(), Y[:, 0], X])
+def test_points_in_the_place_of_labels_are_refused(points):
+    with pytest.raises(ValueError, match=r"y must hold a label for each of the 40 points .* fit\(X, target=Y\)"):
+        SparseTransport().fit(X, points)
+
+
+def test_labels_beside_a_target_are_not_used(fitted):
+    again = SparseTransport(20).fit(X, np.eye(3)[np.arange(40) % 3], target=Y)
+    assert again.result_.value == fitted.result_.value
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"Xs": X, "Xt": Y}, r"got Xs, Xt \(Xs is called X here, Xt is called target here: fit\(X, target=Y\)\)"),
+        ({"X": X, "target": Y, "yt": None}, "fit takes X, y and target, got yt$"),
+        ({"X": X, "goal": Y}, "fit takes X, y and target, got goal$"),
+        ({"target": Y}, "X must be the points of the source, got None"),
+    ],
+)
+def test_names_of_pot_are_answered_with_ours(given, message):
+    with pytest.raises(TypeError, match=message):
+        SparseTransport().fit(**given)

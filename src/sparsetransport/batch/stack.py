@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _checks
 from .._checks import Floats, Ints
 from ..budgets import Limits
 from ..effort import Effort
 from ..engine.batch_solver import Pack, look
 from ..geometry.matrices import Cost, Gram
-from ..given import Weights, auto_weight, is_in_range, is_usual, side_is_lost
+from ..given import SAME_UNITS, Weights, auto_weight, is_in_range, side_is_lost, uniform
 from ..problem import Problem
 
 Matrices = tuple[Floats, Floats | None, Floats | None]
@@ -66,9 +65,10 @@ class Stack:
         shape = np.array([source[0].shape for source in sources])
         cost = np.concatenate([source[0] for source in sources], axis=None)
         sides = []
-        for matrix, a, b in sources:
-            sides.append(_uniform(matrix.shape[0]) if a is None else np.asarray(a, np.float64))
-            sides.append(_uniform(matrix.shape[1]) if b is None else np.asarray(b, np.float64))
+        for matrix, *given in sources:
+            a, b = (None if each is None else np.asarray(each, np.float64) for each in given)
+            sides.append(_uniform(matrix.shape[0], b) if a is None else a)
+            sides.append(_uniform(matrix.shape[1], a) if b is None else b)
         mass = np.concatenate(sides)
         seen = look(shape, cost, mass)
         fine, common = seen.sound.copy(), seen.mean.copy()
@@ -76,8 +76,6 @@ class Stack:
             costs = Cost.of_matrix(sources[k][0])
             common[k] = costs.common
             fine[k] &= not (weights.need_auto and costs.common < costs.mean)
-        for k, (_, a, b) in enumerate(sources):
-            fine[k] &= (a is None) == (b is None) or bool(is_usual(sides[2 * k + (a is None)].sum()))
         auto = np.full(len(sources), np.nan)
         if weights.need_auto:
             pairs = zip(seen.mean.tolist(), sides[::2], sides[1::2], strict=True)
@@ -87,6 +85,8 @@ class Stack:
         sizes = np.abs(seen.mean), -np.minimum(seen.lowest, 0.0), both, pull, np.full(len(sources), float(reg))
         fine &= is_in_range(np.column_stack(sizes)).all(1)
         fine &= ~side_is_lost(*pull.T)
+        totals = np.array([side.sum() for side in sides]).reshape(-1, 2)
+        fine &= ~((totals.max(1) > SAME_UNITS * totals.min(1)) & (totals.min(1) > 0.0))
         return cls(
             shape,
             cost,
@@ -145,7 +145,11 @@ def _fits(mass: Any, size: int) -> bool:
     return mass is None or (type(mass) is np.ndarray and mass.shape == (size,) and mass.dtype.kind in "fiu")
 
 
+def _uniform(size: int, other: Floats | None) -> Floats:
+    """Uniform masses with the total of the other side, or with one; not to be written to."""
+    return _of_one(size) if other is None else uniform(size, other)
+
+
 @lru_cache(maxsize=1024)
-def _uniform(size: int) -> Floats:
-    """Uniform masses with total one; not to be written to."""
-    return _checks.masses("a", None, size)
+def _of_one(size: int) -> Floats:
+    return uniform(size, None)

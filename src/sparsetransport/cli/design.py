@@ -18,10 +18,11 @@ from .._checks import Floats, Ints
 from .._numba.timer import compile_timer
 from ..apps.network_design import Design, draw
 from ..apps.network_design import design as choose
-from ..apps.network_design.choose import DEMANDS
+from ..apps.network_design.choose import DEMANDS, UNMET, unmet_demand
+from ..given import SAME_UNITS
 from .cells import label_cell, printable
 from .console import Debug, duration, errors, in_background, plain_errors, say
-from .inputs import SAME_UNITS, number_or_file
+from .inputs import SENSES, number_or_file
 from .labelled import in_order, read_labelled, read_pairs
 from .outputs import Output, output, picture
 
@@ -118,6 +119,11 @@ def design(
         if links is not None:
             _checks.positive_int("--links", links)
         _checks.choice("--serve", serve, dict.fromkeys(DEMANDS))
+        for option, path in (("--supply", supply), ("--demand", demand)):
+            if str(path) in SENSES and not path.exists():
+                raise ValueError(
+                    f"{option} must be a file, got {path}: how much of the demand to serve goes to --serve"
+                )
         fee = None if link_cost is None else number_or_file("--link-cost", link_cost)
         if fixed_free and fixed is None:
             raise ValueError("--fixed-free needs --fixed, the file of existing links")
@@ -137,6 +143,9 @@ def _run(inputs: Inputs, request: Request, out: Output, drawing: Output) -> None
     with drawing.file() as unfinished_picture:
         with out.file() as unfinished:  # closed before the plot begins: an error in the plot must not lose the links
             network, seconds = _design(inputs, request)
+            lacking = unmet_demand(network, inputs.products, "--serve exact")
+            if lacking is not None:
+                say(f"Warning: {lacking}", "yellow")
             if unfinished is not None:
                 with unfinished.open("w", encoding="utf-8", newline="") as file:
                     _write(file, network, inputs)
@@ -155,9 +164,11 @@ def _design(inputs: Inputs, request: Request) -> tuple[Design, tuple[float, floa
     """The design, and the seconds spent on it and on compiling."""
     started, compiled = time.perf_counter(), [0.0]
     with (
+        warnings.catch_warnings(),
         errors().status("Choosing links (the first time Numba compiles, which can take a minute)"),
         compile_timer(compiled.append),
     ):
+        warnings.filterwarnings("ignore", f"{re.escape(UNMET)} cannot be met")  # told with names, and our option
         network = in_background(
             lambda: choose(
                 inputs.profit,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,13 +11,14 @@ import numpy as np
 from .. import _checks
 from .._checks import Floats
 from ..geometry.kernels import Delta
+from ..given import SAME_UNITS, masses_of
 from ..problem import Problem
 from . import reading, table
 from .writing import Labels
 
 Pair = tuple[Floats, Floats]
 _T = TypeVar("_T")
-SAME_UNITS = 1e6  # totals that differ by a larger factor are taken for different units
+SENSES = {"at-most": "<=", "exact": "=", "at-least": ">="}
 
 
 class Inputs(NamedTuple):
@@ -32,8 +34,8 @@ class Inputs(NamedTuple):
 
     @property
     def masses(self) -> Pair:
-        """The masses of both sides, uniform by default."""
-        return _checks.masses("a", self.a, self.shape[0]), _checks.masses("b", self.b, self.shape[1])
+        """The masses of both sides; a side without any is uniform, with the total of the other one or with one."""
+        return masses_of(self.a, self.b, self.shape)
 
 
 class Sources(NamedTuple):
@@ -228,7 +230,22 @@ def build(
     sense: Any = "=",
     link_cost: float | Path | None = None,
 ) -> Problem:
-    """The problem that files and options describe."""
+    """The problem that files and options describe, with the names of its points."""
+    problem = _unnamed(inputs, kernels, metric, normalize, unbalanced, reg, sense, link_cost)
+    names = inputs.labels.rows, inputs.labels.cols
+    return problem if names == (None, None) else replace(problem, labels=names)
+
+
+def _unnamed(
+    inputs: Inputs,
+    kernels: Any,
+    metric: str | None,
+    normalize: bool,
+    unbalanced: Any,
+    reg: float,
+    sense: Any,
+    link_cost: float | Path | None,
+) -> Problem:
     fees: Any = _matched_costs(link_cost, inputs) if isinstance(link_cost, Path) else link_cost
     if inputs.costs is None:
         x, y = inputs.points or (None, None)

@@ -13,10 +13,12 @@ import numpy as np
 import typer
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from .. import _checks
+from .._checks import Ints
 from .._numba.timer import compile_timer
 from ..api import solve as solve_transport
 from ..budgets import Counting, Matroid, PerColumn, PerRow, Uniform
@@ -30,18 +32,24 @@ from ..plan import Callback, Step
 from ..problem import Problem
 from ..result import Result
 from ..status import Status
-from ..summary import summary_lines
+from ..summary import summary_lines, without_link
 from . import writing
+from .cells import printable
 from .console import Debug, duration, errors, in_background, plain_errors, say
-from .inputs import Inputs, build, number_or_file, read_inputs
+from .inputs import SENSES, Inputs, build, number_or_file, read_inputs
 from .outputs import Output, output, picture
 from .picture import draw
 
 BOUNDS = {"none": None, "cheap": False, "tight": True}
 INPUT, BUDGET, PROBLEM, OUTPUT = "Input", "Budget", "Problem", "Output"
 TWICE = "Once for both files, or twice: first, second."
-SENSES = {"at-most": "<=", "exact": "=", "at-least": ">="}
 _MUCH = 0.05  # a marginal error that gets a hint
+_CLOSE = 1e-9  # totals that differ by a smaller share are equal
+_NAMED = 5  # points that a warning names
+_WORDS = (
+    ("sources", "keep {:.6g} of {:.6g} in all", "send {:.6g} more than they have, {:.6g} in all"),
+    ("targets", "lack {:.6g} of {:.6g} in all", "get {:.6g} more than they want, {:.6g} in all"),
+)
 
 
 class Settings(NamedTuple):
@@ -239,22 +247,57 @@ def _run(settings: Settings, inputs: Inputs, plan: Output, drawing: Output) -> N
         _print_summary(problem, result, details)
         plan.tell()
         drawing.tell()
-    _warn_of_planning(problem, result, settings)
+    _warn_of_planning(problem, result, settings, inputs)
 
 
-def _warn_of_planning(problem: Problem, result: Result, settings: Settings) -> None:
-    """Warn if much of the demand is unserved or a capacity is exceeded by much, and say what would prevent it."""
-    for side, error, said in (
-        (1, result.unserved[1], "{} of {} targets lack {:.6g} of {:.6g}: --demand exact serves them in full"),
-        (0, result.excess[0], "{} of {} sources send {:.6g} more than their {:.6g}: --supply at-most keeps to that"),
-    ):
-        wanted = (problem.a, problem.b)[side]
-        is_delta = (problem.gram_a, problem.gram_b)[side].is_delta
-        if is_delta and not settings.planned[side] and error.sum() >= _MUCH * wanted.sum() > 0.0:
-            told = said.format(np.count_nonzero(error), len(error), error.sum(), wanted.sum())
-            say(f"Warning: {told}, or says that no plan within the budget does", "yellow")
+def _warn_of_planning(problem: Problem, result: Result, settings: Settings, inputs: Inputs) -> None:
+    """Warn where masses are missed by much or points have no link, and name the options that keep to the masses."""
     if result.status is Status.INFEASIBLE:
         say(f"Warning: {result.status}: allow more links, or give --unbalanced a weight", "yellow")
+    elif result.value == np.inf:
+        say(
+            f"Warning: {result.status}, and this plan does not keep the hard marginals: allow more time or more links, "
+            "or give --unbalanced a weight",
+            "yellow",
+        )
+    to_send, to_receive = (float(side.sum()) for side in inputs.masses)
+    fits = to_receive <= to_send * (1.0 + _CLOSE)
+    options = ("--supply at-most", "--demand exact") if fits else ("--supply exact", "--demand at-most")
+    asked = " ".join(option for option, planned in zip(options, settings.planned, strict=True) if not planned)
+    why = "" if problem.has_deltas else ", since under the default kernel a link stands for the points around it"
+    for side in (0, 1):
+        told = _missed(result, settings, inputs, side)
+        if told:
+            cure = f"{asked} keeps to the masses, or says that no plan within the budget does"
+            say(f"Warning: {'; '.join(told)}{why}: {cure}", "yellow")
+
+
+def _missed(result: Result, settings: Settings, inputs: Inputs, side: int) -> list[str]:
+    """What is wrong with a side whose points count for themselves, or whose masses were given without a kernel."""
+    given, asked = inputs.masses[side], settings.kernels
+    counts = isinstance(asked, Delta) if asked is not None else (inputs.a, inputs.b)[side] is not None
+    if settings.planned[side] or result._parts.weights[side] == np.inf or not (counts or result._facts.is_delta[side]):
+        return []
+    what, lack, beyond = _WORDS[side]
+    total, told = float(given.sum()), []
+    spare = max(total - float(inputs.masses[1 - side].sum()), 0.0)  # that the other side has no use for
+    alone = without_link(result._parts, side)
+    short, above = result.unserved[side], result.excess[side]
+    if len(alone) and float(given[alone].sum()) > spare:
+        told.append(f"{len(alone)} of {len(given)} {what} have no link{_first(alone, inputs.labels[side])}")
+    for error, text in ((short, lack), (above, beyond)):
+        much = float(error.sum()) - (spare if error is short else 0.0)
+        if much >= _MUCH * total:
+            places = np.argsort(-error, kind="stable")[: np.count_nonzero(error)]
+            who = f"{len(places)} of {len(given)} {what}{_first(places, inputs.labels[side])}"
+            told.append(f"{who} {text.format(error.sum(), total)}")
+    return told
+
+
+def _first(places: Ints, labels: list[str] | None) -> str:
+    """The first of some points, by name if they have any."""
+    told = ", ".join(str(k) if labels is None else labels[k] for k in sorted(places[:_NAMED].tolist()))
+    return f" ({told}{f' and {len(places) - _NAMED} more' if len(places) > _NAMED else ''})"
 
 
 class Seconds(NamedTuple):
@@ -449,11 +492,11 @@ def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) ->
     console = Console()
     if not console.is_terminal:
         for name, text in lines.items():
-            print(f"{name}: {text}")
+            print(f"{name}: {printable(text)}")
         return
     table = Table(show_header=False, box=box.SIMPLE, pad_edge=False)
     for name, text in lines.items():
-        table.add_row(name, text, style="bold" if name == "objective" else None)
+        table.add_row(name, escape(printable(text)), style="bold" if name == "objective" else None)
     console.print(table, highlight=False)
 
 

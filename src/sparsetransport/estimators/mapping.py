@@ -6,10 +6,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .. import _checks
 from ..api import solve_sample
 from ..geometry.kernels import Radial, as_kernel
 from ..given import require_finite_weights
 from ..result import Result
+
+_OF_POT = {"Xs": "X", "Xt": "target", "ys": "y"}  # its names, and ours
 
 
 class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # untyped
@@ -54,7 +57,8 @@ class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
     Averages under a wide kernel shrink a cloud towards its middle. Classifiers of the moved points do better with it;
     where positions matter, take a narrow kernel, ``unbalanced="auto"`` and more links.
 
-    Without a target, points are moved onto a few of themselves. Steps of a pipeline before this one see the source
+    Without a target, points are moved onto a few of themselves, with a warning; ``target=X`` says that this is meant.
+    Steps of a pipeline before this one see the source
     alone: scale the target as well. ``pipeline.fit(X, y, sparsetransport__target=Y)`` hands the target on.
 
     On rotated moons, shifted digits, and Gaussian classes and cells of other proportions, a neighbour classifier of the
@@ -89,24 +93,28 @@ class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         self.metric = metric
         self.effort = effort
 
-    def fit(self, X: Any, y: Any = None, *, target: Any = None) -> Self:
+    def fit(self, X: Any = None, y: Any = None, *, target: Any = None, **unknown: Any) -> Self:
         """Find the plan between two sets of points.
 
         Parameters
         ----------
         X : array of shape (m, d)
             The source.
-        y : None
-            Not used, as in all transformers.
+        y : array of shape (m,), optional
+            Labels, which are not used, as in all transformers; points go to ``target``.
         target : array of shape (n, d), optional
-            The points to move to; by default those of ``X``.
+            The points to move to; without them those of ``X``, with a warning.
 
         Returns
         -------
         SparseTransport
             Itself.
         """
+        _require_our_names(X, unknown)
         source = validate_data(self, X, dtype=np.float64)
+        if target is None:
+            _require_labels(y, len(source))
+            _checks.warn("target is not given: points are moved onto a few of themselves; target=Y moves them to Y")
         goal = source if target is None else validate_data(self, target, reset=False, dtype=np.float64)
         if not isinstance(as_kernel("kernel", self.kernel), Radial):
             raise ValueError(f"kernel must be one under which new points are like others, got {self.kernel!r}")
@@ -157,3 +165,25 @@ class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         """
         check_is_fitted(self)
         return self.result_.inverse_transport(validate_data(self, X, reset=False, dtype=np.float64))
+
+
+def _require_our_names(X: Any, unknown: dict[str, Any]) -> None:
+    """Raise an error for the names that POT has for the arguments of ``fit``, or for a missing source."""
+    if unknown:
+        known = [f"{name} is called {_OF_POT[name]} here" for name in unknown if _OF_POT.get(name)]
+        told = f" ({', '.join(known)}: fit(X, target=Y))" * bool(known)
+        raise TypeError(f"fit takes X, y and target, got {', '.join(unknown)}{told}")
+    if X is None:
+        raise TypeError("X must be the points of the source, got None: fit(X, target=Y)")
+
+
+def _require_labels(y: Any, count: int) -> None:
+    """Raise an error if what was given for labels must be meant for the target."""
+    if y is None:
+        return
+    shape = tuple(y.shape) if hasattr(y, "shape") else np.asarray(y).shape
+    if shape != (count,):
+        raise ValueError(
+            f"y must hold a label for each of the {count} points of X, and is not used, got shape {shape}: "
+            "the points to move to go by name, fit(X, target=Y)"
+        )

@@ -66,7 +66,8 @@ def sparse_transport(
         Costs; ``+inf`` forbids a pair and gets no gradient. Leading dimensions are a batch of problems, solved
         together as by ``solve_batch``.
     a, b : tensors of shape (..., m) and (..., n), optional
-        Masses; those without leading dimensions are shared by the batch. Uniform with total one by default.
+        Masses; those without leading dimensions are shared by the batch. Uniform with total one by default, whatever
+        the other side has.
     kernels : Gram matrix, `Delta`, or a pair of them, optional
         Tensors of shape (..., m, m) and (..., n, n); their gradient is symmetric. `Delta` by default. See
         `gram_matrix` for a differentiable Gram matrix of points. A Gram matrix below double precision is made symmetric

@@ -20,6 +20,7 @@ from .task import Task, checked_task, held_out_demand
 
 STRENGTHS = (1.0, 4.0, 16.0)  # weights of the marginals that are tried, in units of mean profit over mean mass
 DEMANDS = "at-most", "exact"
+UNMET = "demand='exact'"  # the option that promises to meet demand
 STRETCH = 2.0  # spare links are chosen for the scenarios with their deviations multiplied by this
 
 
@@ -273,7 +274,9 @@ def design(
     exchanges = _checks.flag("polish", polish)
     with shown(progress):
         made = _designed(task, test, exchanges, n_jobs, callback)
-    _warn_of_unmet(made, products)
+    lacking = unmet_demand(made, products, UNMET)
+    if lacking is not None:
+        _checks.warn(lacking)
     return made
 
 
@@ -327,17 +330,18 @@ def _worth_it(task: Task, earned: Evaluation, *, exchanges: bool) -> Evaluation:
     return best
 
 
-def _warn_of_unmet(made: Design, products: Any) -> None:
-    """Warn of demand that was to be served in full and is not, and name the products."""
+def unmet_demand(made: Design, products: Any, option: str) -> str | None:
+    """A sentence on demand that was to be served in full and is not, which names the products; None if all is."""
     demand, unmet = made._task.demand, made.training.unmet.max(axis=0)
     lacking = np.flatnonzero(unmet > 1e-9 * demand.max(initial=0.0))
-    if made._task.bonus and lacking.size:
-        told = ", ".join(str(k if products is None else products[k]) for k in lacking[:5].tolist())
-        more = f" and {lacking.size - 5} more" if lacking.size > 5 else ""
-        _checks.warn(
-            f"demand='exact' cannot be met in all scenarios: products {told}{more} lack up to {unmet.max():.3g}; allow "
-            "more links or more capacity"
-        )
+    if not (made._task.bonus and lacking.size):
+        return None
+    told = ", ".join(str(k if products is None else products[k]) for k in lacking[:5].tolist())
+    more = f" and {lacking.size - 5} more" if lacking.size > 5 else ""
+    return (
+        f"{option} cannot be met in all scenarios: products {told}{more} lack up to {unmet.max():.3g}; allow "
+        "more links or more capacity"
+    )
 
 
 class _Sticky:
