@@ -304,8 +304,8 @@ class TestAnnData:
         between = make(POINTS, CELLS, obsp={"cost": np.ones((7, 7)) - np.eye(7)})
         between.obs["size"] = np.arange(7.0)
         assert st.solve(between, "size", "size", obsp="cost").problem.b.tolist() == list(range(7))
-        with pytest.raises(ValueError, match=r"a must hold masses or be one of \['weight'\] in obs, got 'wheight'"):
-            st.solve_sample(first, second, "wheight")
+        with pytest.raises(ValueError, match=r"a must hold masses or be one of \['weight'\] in obs, got 'weigt'"):
+            st.solve_sample(first, second, "weigt")
         with pytest.raises(TypeError, match="b must hold masses, got 'weight': names are those of columns in obs"):
             st.solve_sample(first, POINTS, "weight", "weight")
 
