@@ -185,7 +185,8 @@ def solve_shared(
     ----------
     problems : list
         The scenarios, each a `Problem`, a cost matrix or a tuple ``(C, a, b)``, all of one shape; masses, costs and
-        kernels may differ. Scenarios that share the cost object, which ``dataclasses.replace(problem, b=...)`` keeps,
+        kernels may differ. Their marginals are soft, of the sense "=", and links cost nothing: see
+        `apps.network_design.design` for supply and demand that are at most or exact. Scenarios that share the cost object, which ``dataclasses.replace(problem, b=...)`` keeps,
         need its memory once.
     budget : int, Matroid or None
         The largest number of links, or any other budget, as in `solve`; None for no limit.
