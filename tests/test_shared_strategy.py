@@ -61,3 +61,43 @@ def test_scenarios_begin_with_the_plan_of_their_mean_too(monkeypatch):
     solved.clear()
     st.solve_shared(problems, budget=6, effort=replace(st.DEFAULT, starts=(Grown(), effort.Mean(operations=10.0))))
     assert not solved
+
+
+# --- one-sided marginals ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", [st.Delta(), st.RBF(0.5)], ids=repr)
+@pytest.mark.parametrize("sense", [("<=", "="), ("=", ">="), (">=", "<="), "<="], ids=str)
+def test_one_sided_marginals_of_scenarios(kernel, sense):
+    """One scenario is about one problem; masses of several are the best on their links, and bounds are below."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, Y, a = rng.normal(size=(10, 2)), rng.normal(size=(8, 2)) + 0.5, 1.5 * rng.dirichlet(np.ones(10))
+        problems = [
+            st.Problem.from_points(X, Y, a, b, kernels=kernel, sense=sense, unbalanced=20.0)
+            for b in rng.dirichlet(np.ones(8), 3)
+        ]
+        for budget in (9, st.PerRow(1)):
+            alone, shared = st.solve(problems[0], budget=budget), st.solve_shared(problems[:1], budget=budget)
+            assert shared.value == pytest.approx(alone.value, rel=0.05, abs=1e-9)
+            both = st.solve_shared(problems, budget=budget)
+            assert both.lower_bound <= both.value + 1e-12
+            assert len(both.links) <= (9 if budget == 9 else 10)
+            assert (both.links < (10, 8)).all()
+            again = [st.solve_support(problem, links=both.links).value for problem in problems]
+            np.testing.assert_allclose(both.values, again, rtol=1e-9, atol=1e-12)
+            if len(both.path):
+                assert both.path.plan_at(both.path.entries[-1]).value >= both.value * (1.0 - 1e-9) - 1e-12
+
+
+def test_what_is_not_known_of_one_sided_scenarios_is_refused():
+    C = np.random.default_rng(0).random((4, 3))
+    options = {"budget": 3, "sense": ("<=", "=")}
+    with pytest.raises(ValueError, match=r"problems\[0\]: reg must be 0"):
+        st.solve_shared([C], reg=0.1, **options)
+    with pytest.raises(ValueError, match="callback must not be given"):
+        st.solve_shared([C], callback=print, **options)
+    with pytest.raises(ValueError, match="with finite weights only"):
+        st.solve_shared([C], unbalanced=np.inf, **options)
+    with pytest.raises(ValueError, match="problems must have the same sense"):
+        st.solve_shared([st.Problem.from_matrices(C, sense=sense) for sense in ("=", "<=")], budget=3)

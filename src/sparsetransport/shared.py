@@ -16,17 +16,17 @@ from .build_result import build_result
 from .certificate import Gap
 from .certify import one_to_one
 from .certify.certifier import Certifier
-from .effort import DEFAULT, Effort
+from .effort import Effort
 from .engine.room import Constraint
-from .engine.shared_solver import SharedOutcome, SharedSolver
-from .given import KernelsLike, WeightsLike
+from .engine.shared_solver import SharedOutcome
+from .given import KernelsLike, SenseLike, WeightsLike
 from .inner.solvers import EXACT
 from .options import Budget, Polish, StartLike, as_pairs, as_start, chosen_effort
 from .path import Path
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import Problem, as_problem, require_plain, warn_of_rounding
 from .result import Result
-from .shared_strategy import SharedSearch, find_shared
+from .shared_strategy import SharedSearch, find_shared, on_links
 from .status import Status
 
 
@@ -160,6 +160,7 @@ def solve_shared(
     budget: Budget = None,
     unbalanced: WeightsLike = "auto",
     reg: float = 0.0,
+    sense: SenseLike = "=",
     weights: ArrayLike | None = None,
     fixed: StartLike = None,
     start: StartLike = None,
@@ -185,9 +186,9 @@ def solve_shared(
     ----------
     problems : list
         The scenarios, each a `Problem`, a cost matrix or a tuple ``(C, a, b)``, all of one shape; masses, costs and
-        kernels may differ. Their marginals are soft, of the sense "=", and links cost nothing: see
-        `apps.network_design.design` for supply and demand that are at most or exact. Scenarios that share the cost object, which ``dataclasses.replace(problem, b=...)`` keeps,
-        need its memory once.
+        kernels may differ. Their marginals are soft, and links cost nothing: see
+        `apps.network_design.design` for supply and demand that are hard. Scenarios that share the cost object, which
+        ``dataclasses.replace(problem, b=...)`` keeps, need its memory once.
     budget : int, Matroid or None
         The largest number of links, or any other budget, as in `solve`; None for no limit.
     weights : array of shape (z,), optional
@@ -197,8 +198,9 @@ def solve_shared(
     start : list of pairs, Result, SharedResult or plan, optional
         A warm start: begin with these links, and drop those that are not used. Of a plan, an array of floats of shape
         (m, n), the entries with mass are taken.
-    kernels, unbalanced, reg
-        As in `solve`, for scenarios that are not a `Problem`, which has its own.
+    kernels, unbalanced, reg, sense
+        As in `solve`, for scenarios that are not a `Problem`, which has its own. Senses other than "=" are those of all
+        scenarios, need ``reg=0``, and take no ``callback``.
     effort
         As in `solve`; ``polish`` is an older name for it.
     tol : float, optional
@@ -226,7 +228,7 @@ def solve_shared(
     >>> shared.lower_bound <= shared.value
     True
     """
-    scenarios = checked_problems(problems, kernels=kernels, unbalanced=unbalanced, reg=reg)
+    scenarios = checked_problems(problems, sided=True, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense)
     shape = scenarios[0].shape
     shares = _checks.weights(weights, len(scenarios))
     with np.errstate(over="ignore"):
@@ -260,7 +262,7 @@ def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floa
         outcome = outcome._replace(status=Status.ROUNDING)
     elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and certifiers[0].tol > EXACT:
         outcome = outcome._replace(status=Status.TOLERANCE)
-    elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(p.a.any() and p.b.any() for p in problems):
+    elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(map(_asks_for_mass, problems)):
         outcome = outcome._replace(status=Status.EMPTY)
     links, mass, shares = np.stack([outcome.rows, outcome.cols], axis=1), outcome.mass.copy(), weights.copy()
     for array in (links, mass, shares):
@@ -276,18 +278,21 @@ def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floa
     )
 
 
+def _asks_for_mass(problem: Problem) -> bool:
+    """True if the empty plan misses something on both sides."""
+    return bool(problem.a.any() and problem.b.any()) and problem.sense != ("<=", "<=")
+
+
 def _restricted(certifiers: list[Certifier], weights: Floats, rows: Ints, cols: Ints, entries: int) -> SharedResult:
     """The exact plans on given links, compared with all others within the budget of at most so many links."""
     limits = certifiers[0].limits._replace(total=min(certifiers[0].limits.total, max(entries, 1)))
     problems = [certifier.problem for certifier in certifiers]
-    solver = SharedSolver(problems, weights, Constraint(None, problems[0].shape), DEFAULT.tuning)
-    solver.seed(pairs_of(rows, cols), [])
-    outcome = solver.outcome()
+    outcome = on_links(problems, weights, pairs_of(rows, cols))
     return as_result(outcome, [Certifier(one, limits, EXACT) for one in problems], weights)
 
 
-def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
-    """At least one problem, all of one shape."""
+def checked_problems(problems: Iterable[Any], *, sided: bool = False, **geometry: Any) -> list[Problem]:
+    """At least one problem, all of one shape and with the same senses, which may be one-sided if ``sided``."""
     try:
         items = list(problems)
     except TypeError:
@@ -304,12 +309,16 @@ def checked_problems(problems: Iterable[Any], **geometry: Any) -> list[Problem]:
                     raise ValueError(f"a Problem must have its labels in the order of the {of} of the others")
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
-        require_plain(one, f"problems[{k}]: solve_shared")
+        require_plain(one.like(sense=("=", "=")) if sided else one, f"problems[{k}]: solve_shared")
+        if one.is_sided and one.reg > 0.0:
+            raise ValueError(f'problems[{k}]: reg must be 0 in solve_shared where sense is not "=", got {one.reg}')
         labels = _tables.first(labels[0], one.labels[0]), _tables.first(labels[1], one.labels[1])
         scenarios.append(one)
     for k, one in enumerate(scenarios):
         if one.shape != scenarios[0].shape:
             raise ValueError(f"problems must have the same shape, got {scenarios[0].shape} at 0 and {one.shape} at {k}")
+        if one.sense != scenarios[0].sense:
+            raise ValueError(f"problems must have the same sense, got {scenarios[0].sense} at 0 and {one.sense} at {k}")
     return scenarios
 
 

@@ -10,8 +10,8 @@ from ._checks import Floats
 from .budgets import Pair, pairs_of
 from .certificate import PROVEN
 from .certify import one_to_one
-from .effort import Effort
-from .engine import matching
+from .effort import DEFAULT, Effort
+from .engine import matching, slack
 from .engine.room import Constraint
 from .engine.shared_solver import SharedOutcome, SharedSolver
 from .improvers import finish_of, improve_all, part_of
@@ -68,23 +68,32 @@ class SharedSearch(NamedTuple):
         (m, n), scenarios = self.problems[0].shape, len(self.problems)
         return float(scenarios * links) * (m * n + links * links / 3.0)
 
+    def mean_start(self, start: effort.Mean) -> Iterator[list[Pair]]:
+        """The plan of the mean scenario, if it does not take too long."""
+        (m, n), limits = self.problems[0].shape, self.constraint.limits
+        if self.operations(min(limits.most, m + n)) <= start.operations:
+            mean, given = mean_problem(self.problems, self.weights), Links([*self.fixed, *self.given])
+            yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
+
     def starts(self) -> Iterator[list[Pair]]:
         """Where else to begin."""
         (m, n), limits = self.problems[0].shape, self.constraint.limits
+        has_slack = isinstance(self.problems[0], slack.Slacked)
         for start in self.effort.starts:
             one_to_one = self.constraint.oracle is None and matching.is_one_to_one(limits)
             if isinstance(start, effort.Matching) and m * n <= start.pairs and one_to_one:
                 yield matching.best_alone(self.problems, self.weights)
-            if isinstance(start, effort.Mean) and self.operations(min(limits.most, m + n)) <= start.operations:
-                given = Links([*self.fixed, *self.given])
-                mean = mean_problem(self.problems, self.weights)
-                yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
+            if isinstance(start, effort.Mean) and not has_slack:
+                yield from self.mean_start(start)
             if isinstance(start, effort.Random) and not all(problem.has_trees for problem in self.problems):
-                yield from random_pairs(start, mean_problem(self.problems, self.weights), len(self.problems))
+                mean = self.problems[0] if has_slack else mean_problem(self.problems, self.weights)
+                yield from random_pairs(start, mean, len(self.problems))
 
 
 def find_shared(search: SharedSearch) -> SharedOutcome:
     """The best links that the starts and improvers of the effort lead to."""
+    if any(problem.is_sided for problem in search.problems):
+        return _find_with_slack(search)
     outcome, objective, _ = _find_shared(search)
     limits, oracle = search.constraint.limits, search.constraint.oracle
     if outcome.status is Status.STOPPED or oracle is not None or not one_to_one.applies(search.problems, limits):
@@ -92,6 +101,48 @@ def find_shared(search: SharedSearch) -> SharedOutcome:
     bound = one_to_one.optimum(search.problems, search.weights, limits)[0]
     is_proven = objective - bound <= PROVEN * abs(objective)
     return outcome._replace(status=Status.OPTIMAL_PROVEN) if is_proven else outcome
+
+
+def _find_with_slack(search: SharedSearch) -> SharedOutcome:
+    """The best links with one-sided marginals, by entries for slack, as for one problem."""
+    if search.callback is not None:
+        raise ValueError('callback must not be given where sense is not "="')
+    first, shape = search.problems[0], search.problems[0].shape
+    wide = search._replace(
+        problems=[slack.Slacked.of(problem) for problem in search.problems],
+        constraint=slack.room_for_slack(first, search.constraint),
+        given=[*_all_slack(search.problems), *search.given],
+    )
+    best, starts = _find_shared(wide), search.effort.starts
+    starts += tuple(inner for start in starts if isinstance(start, effort.Found) for inner in start.effort.starts)
+    for start in starts:
+        for pairs in search.mean_start(start) if isinstance(start, effort.Mean) else ():
+            best = _better_shared(wide, best, [*_all_slack(search.problems), *pairs])
+    plan = _without_slack(best.plan, shape)
+    exact = on_links(search.problems, search.weights, pairs_of(plan.rows, plan.cols))  # with all slack that there is
+    plan = plan._replace(rows=exact.rows, cols=exact.cols, mass=exact.mass)
+    if plan.status is Status.LOCAL and not slack.has_room(first, search.constraint, plan.rows, plan.cols):
+        return plan._replace(status=Status.BUDGET_USED)
+    return plan
+
+
+def on_links(problems: list[Problem], weights: Floats, links: list[Pair]) -> SharedOutcome:
+    """The exact plans of scenarios on given links."""
+    sided = any(problem.is_sided for problem in problems)
+    wide = [slack.Slacked.of(problem) for problem in problems] if sided else problems
+    solver = SharedSolver(wide, weights, Constraint(None, wide[0].shape), DEFAULT.tuning)
+    solver.seed(links, _all_slack(problems) if sided else [])
+    return _without_slack(solver.outcome(), problems[0].shape) if sided else solver.outcome()
+
+
+def _all_slack(problems: list[Problem]) -> list[Pair]:
+    """The entries for slack of scenarios that have the same senses."""
+    return list(dict.fromkeys(pair for problem in problems for pair in slack.slack_pairs(problem)))
+
+
+def _without_slack(plan: SharedOutcome, shape: tuple[int, int]) -> SharedOutcome:
+    kept = slack.without_slack(plan.as_outcome(), shape)
+    return plan._replace(rows=kept.rows, cols=kept.cols, mass=kept.mass, start=kept.start, record=kept.record)
 
 
 def _find_shared(search: SharedSearch) -> Reached:

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import effort, hard
 from ._checks import to_numpy
-from .budgets import Pair, free, pairs_of
+from .budgets import Pair, pairs_of
 from .certify import bounds, one_to_one
 from .charged import slope_scaled
 from .effort import DEFAULT, QUICK, Effort
@@ -80,21 +80,9 @@ def _find_with_slack(search: Search) -> Outcome:
         deadline=search.deadline,
     )
     plan = slack.without_slack(_find(wide), problem.shape)
-    if plan.status is Status.LOCAL and not _has_room(search, plan):
+    if plan.status is Status.LOCAL and not slack.has_room(problem, search.constraint, plan.rows, plan.cols):
         return plan._replace(status=Status.BUDGET_USED)
     return plan
-
-
-def _has_room(search: Search, plan: Outcome) -> bool:
-    """True if the budget would let another pair in that is not forbidden, as far as it counts entries."""
-    held, n = pairs_of(plan.rows, plan.cols), search.problem.shape[1]
-    for first, block in search.problem.cost.blocks():
-        rows, cols = np.nonzero(np.isfinite(block))
-        rows += first
-        others = ~np.isin(rows * n + cols, plan.rows * n + plan.cols)
-        if free(search.constraint.limits, held, rows[others], cols[others]).any():
-            return True
-    return False
 
 
 def _find_hard(search: Search) -> Outcome:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .._checks import Floats, Ints
-from ..budgets import Limits, Matroid, Pair
+from ..budgets import Limits, Matroid, Pair, free, pairs_of
 from ..geometry._entries import DENSE
 from ..geometry.matrices import Cost, Gram
 from ..plan import Outcome, Record
@@ -79,6 +79,11 @@ def first_slack(problem: Problem) -> tuple[list[Pair], Floats]:
     return pairs, np.concatenate([np.zeros(0), *masses])
 
 
+def slack_pairs(problem: Problem) -> list[Pair]:
+    """All entries for slack."""
+    return [pair for rows, cols in _pairs(problem) for pair in pairs_of(rows, cols)]
+
+
 def room_for_slack(problem: Problem, constraint: Constraint) -> Constraint:
     """The budget on links, with room for all slack."""
     (m, n), (rows, cols), limits = problem.shape, _shape(problem), constraint.limits
@@ -100,13 +105,27 @@ def room_for_slack(problem: Problem, constraint: Constraint) -> Constraint:
     return made
 
 
+def has_room(problem: Problem, constraint: Constraint, rows: Ints, cols: Ints) -> bool:
+    """True if the budget would let another pair in that is not forbidden, as far as it counts entries."""
+    held, n = pairs_of(rows, cols), problem.shape[1]
+    for first, block in problem.cost.blocks():
+        i, j = np.nonzero(np.isfinite(block))
+        i += first
+        others = ~np.isin(i * n + j, rows * n + cols)
+        if free(constraint.limits, held, i[others], j[others]).any():
+            return True
+    return False
+
+
 def without_slack(plan: Outcome, shape: tuple[int, int]) -> Outcome:
-    """The plan of links alone, and how it got there."""
+    """The plan of links alone, and how it got there; masses may have a row for every scenario."""
     m, n = shape
     kept = (plan.rows < m) & (plan.cols < n)
     start = tuple(pair for pair in plan.start if pair[0] < m and pair[1] < n)
     record = _on_links(plan.record, start, shape)
-    return plan._replace(rows=plan.rows[kept], cols=plan.cols[kept], mass=plan.mass[kept], start=start, record=record)
+    return plan._replace(
+        rows=plan.rows[kept], cols=plan.cols[kept], mass=plan.mass[..., kept], start=start, record=record
+    )
 
 
 def _on_links(record: Record, start: Sequence[Pair], shape: tuple[int, int]) -> Record:
