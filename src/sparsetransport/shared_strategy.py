@@ -10,7 +10,7 @@ from ._checks import Floats
 from .budgets import Pair, pairs_of
 from .certificate import PROVEN
 from .certify import one_to_one
-from .effort import DEFAULT, Effort
+from .effort import DEFAULT, Effort, Mean
 from .engine import matching, slack
 from .engine.room import Constraint
 from .engine.shared_solver import SharedOutcome, SharedSolver
@@ -68,7 +68,7 @@ class SharedSearch(NamedTuple):
         (m, n), scenarios = self.problems[0].shape, len(self.problems)
         return float(scenarios * links) * (m * n + links * links / 3.0)
 
-    def mean_start(self, start: effort.Mean) -> Iterator[list[Pair]]:
+    def mean_start(self, start: Mean) -> Iterator[list[Pair]]:
         """The plan of the mean scenario, if it does not take too long."""
         (m, n), limits = self.problems[0].shape, self.constraint.limits
         if self.operations(min(limits.most, m + n)) <= start.operations:
