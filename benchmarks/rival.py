@@ -30,7 +30,7 @@ def cases() -> dict[str, Callable[[], float]]:
     a, b = rng.dirichlet(np.ones(300)), rng.dirichlet(np.ones(300))
     C, small = rng.random((300, 300)), rng.random((30, 25))
     stack = rng.random((500, 25, 25))
-    scenarios = [st.Problem.from_matrices(C[:60, :50], None, d) for d in rng.random((6, 50)) / 25]
+    scenarios = [st.Problem.from_matrices(C[:60, :50], np.full(60, 1 / 60), d) for d in rng.random((6, 50)) / 25]
     found: dict[str, Callable[[], float]] = {
         "README: 100×80 points, 50 links, reg": lambda: (
             st.solve_sample(X, Y, kernels="median", budget=50, reg=1.0, gap_tol=1e-3).value
