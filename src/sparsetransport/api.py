@@ -295,7 +295,7 @@ def solve_sample(
 
 def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[SolveOptions]) -> Result:
     """Solve a `Problem`: an older name of `solve`, which takes one."""
-    _checks.warn("solve_problem is an older name: solve takes a Problem too")
+    _checks.warn("solve_problem is deprecated: call solve(problem, ...) instead")
     require_problem(problem, "call solve for an array of costs")
     return solve_checked(problem, Options.checked(budget=budget, **options), _checks.as_numpy)
 
@@ -442,8 +442,8 @@ def _warn_of_empty(problem: Problem) -> None:
     if factor < np.inf:
         weights = " and ".join(f"{factor * weight:.3g}" for weight in dict.fromkeys(problem.unbalanced))
         _checks.warn(
-            "the plan is empty: moving mass costs more than the marginal errors it removes; it takes a weight above "
-            f"unbalanced = {weights} for the first link, and unbalanced='auto' finds one for all mass"
+            "the plan is empty: moving mass costs more than the marginal errors it removes; the first link needs a "
+            f"weight above unbalanced = {weights}, and unbalanced='auto' moves nearly all mass"
         )
 
 
@@ -460,8 +460,8 @@ def _solve_checked(problem: Problem, options: Options, give: Any, device: str | 
     warn_of_rounding(problem)
     if not (problem.is_plain or options.is_compiled):
         raise ValueError(
-            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=", unbalanced '
-            "is inf or links have a cost"
+            'method, inner and reclaim must be "omp", "active_set" and True, the defaults, where sense is not "=", '
+            "unbalanced is inf or links have a cost"
         )
     began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
     goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)

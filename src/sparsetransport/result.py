@@ -409,7 +409,7 @@ class Result(Gap):
             name, told = ("a_to_b", "b_to_a")[side], describe.named(lost, self._facts.labels[side])
             _checks.warn(
                 f"{name} is NaN for {len(lost)} of {len(found)} points, which have no link{told}: raise the budget, or "
-                "take a kernel other than Delta, under which links close by stand for theirs"
+                "take a kernel other than Delta, under which nearby links represent them"
             )
         return found
 

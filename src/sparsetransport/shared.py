@@ -306,7 +306,7 @@ def checked_problems(problems: Iterable[Any], *, sided: bool = False, **geometry
             one = as_problem(*_aligned(item if isinstance(item, tuple) else (item,), *labels), **geometry)
             for held, wanted, of in zip(one.labels, labels, ("rows", "columns"), strict=True):
                 if _tables.order("its tables", held, wanted, of) is not None:
-                    raise ValueError(f"a Problem must have its labels in the order of the {of} of the others")
+                    raise ValueError(f"its labels of the {of} must be in the order of those of the other problems")
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
         require_plain(one.like(sense=("=", "=")) if sided else one, f"problems[{k}]: solve_shared")

@@ -114,10 +114,12 @@ class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         source = validate_data(self, X, dtype=np.float64)
         if target is None:
             _require_labels(y, len(source))
-            _checks.warn("target is not given: points are moved onto a few of themselves; target=Y moves them to Y")
+            _checks.warn("target is not given, so points are moved onto a few of themselves: target=Y moves them to Y")
         goal = source if target is None else validate_data(self, target, reset=False, dtype=np.float64)
         if not isinstance(as_kernel("kernel", self.kernel), Radial):
-            raise ValueError(f"kernel must be one under which new points are like others, got {self.kernel!r}")
+            raise ValueError(
+                f"kernel must be RBF, IMQ, IMQv2, Laplace or the bandwidth rule of an RBF, got {self.kernel!r}"
+            )
         require_finite_weights(self.unbalanced, "an estimator")
         found = solve_sample(
             source,
