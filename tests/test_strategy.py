@@ -61,22 +61,22 @@ class Unknown:
 @pytest.mark.parametrize("thing", [Unknown(), Grow(), "grown", None, Grown], ids=repr)
 def test_an_unknown_start_is_an_error(thing):
     problem = instance(0).problem()
-    with pytest.raises(TypeError, match="is no start"):
+    with pytest.raises(TypeError, match="must hold registered starts"):
         st.solve(problem, budget=3, effort=replace(st.QUICK, starts=(thing,)))
-    with pytest.raises(TypeError, match="is no start"):
+    with pytest.raises(TypeError, match="must hold registered starts"):
         st.solve(clouds(0), budget=6, effort=replace(st.DEFAULT, tree_starts=(thing,)))
 
 
 @pytest.mark.parametrize("thing", [Unknown(), Grown(), Swap(), "search"], ids=repr)
 @pytest.mark.parametrize("place", ["tree_improvers", "tree_finish"])
 def test_an_unknown_improver_on_trees_is_an_error(place, thing):
-    with pytest.raises(TypeError, match="is no improver"):
+    with pytest.raises(TypeError, match="must hold improvers of trees"):
         st.solve(clouds(0), budget=6, effort=replace(st.DEFAULT, **{place: (thing,)}))
 
 
 @pytest.mark.parametrize("thing", [effort.TreeSearch(), Perturb()], ids=repr)
 def test_improvers_on_trees_are_for_trees_alone(thing):
-    with pytest.raises(TypeError, match="is no improver for these kernels"):
+    with pytest.raises(TypeError, match="must hold improvers for these kernels"):
         instance(0).solve(budget=3, effort=replace(st.QUICK, improvers=(Grow(), thing)))
 
 
@@ -272,9 +272,9 @@ def test_growing_again_has_limits():
 @pytest.mark.parametrize("thing", [Unknown(), Grow(), Perturb()], ids=repr)
 def test_an_unknown_improver_of_the_best_plan_is_an_error(thing):
     how = replace(st.DEFAULT, finish=(thing,))
-    with pytest.raises(TypeError, match="is no improver of the best plan"):
+    with pytest.raises(TypeError, match="must hold improvers of the best plan"):
         st.solve(kernel_problem(0), budget=7, effort=how)
-    with pytest.raises(TypeError, match="is no improver of the best plan"):
+    with pytest.raises(TypeError, match="must hold improvers of the best plan"):
         st.solve_shared([kernel_problem(0)], budget=7, effort=how)
 
 

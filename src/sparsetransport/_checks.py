@@ -66,7 +66,7 @@ def cuda_device(name: str, device: Any) -> None:
     except (RuntimeError, TypeError) as err:
         raise ValueError(f"{name} must be a device of PyTorch such as 'cuda', got {device!r}") from err
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"{name} must be a device that is there: PyTorch finds no GPU for {device!r}")
+        raise ValueError(f"{name} must be an available device, got {device!r}: PyTorch finds no GPU")
 
 
 def missing(sentence: str, extra: str) -> ImportError:

@@ -407,7 +407,7 @@ class Partition(Counting):
 def _line_of_groups(name: str, groups: Any) -> NDArray[Any]:
     array = np.asarray(groups)
     if array.ndim != 1 or not array.size:
-        raise ValueError(f"{name} must be a list of groups, one for each, got shape {array.shape}")
+        raise ValueError(f"{name} must be a list with the group of each row or column, got shape {array.shape}")
     return array
 
 
@@ -476,7 +476,7 @@ class Laminar(Intersection):
         for k, first in enumerate(layers):
             for second in layers[:k]:
                 if not _nested(first, second):
-                    raise ValueError(f"{self!r}: groups must be nested, and some cross; join the budgets with &")
+                    raise ValueError(f"groups must be nested, got some that overlap in part in {self!r}: use &")
         return limits
 
 

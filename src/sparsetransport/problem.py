@@ -142,14 +142,14 @@ class Problem:
         if sense == (">=", ">=") and cost.lowest < 0.0:
             raise ValueError(
                 "sense must not be '>=' on both sides where costs are negative: more mass between such a pair would "
-                "lower the objective without end"
+                "lower the objective without bound"
             )
         if link_cost is not None and cost.is_lazy:
             raise ValueError("link_cost needs a dense matrix of costs: pass lazy=False")
         if link_cost is not None and not (gram_a.is_delta and gram_b.is_delta and reg == 0.0):
             raise ValueError(
                 "link_cost must be None or 0 unless kernels are Delta() and reg is 0: the search that weighs links "
-                "against their cost knows trees of links only"
+                "against their cost works on trees of links only"
             )
         if weights.need_auto:
             with np.errstate(over="ignore"):
@@ -546,7 +546,9 @@ def refuse(problem: Problem, **given: Any) -> None:
         value, default = value if isinstance(value, tuple) and name not in ("kernels", "a", "b") else (value, None)
         same = value is default or (isinstance(value, str | float | int) and value == default)
         if not same:
-            raise TypeError(f"{name} must not be given beside a Problem, of which it is a part, got {name}={value!r}")
+            raise TypeError(
+                f"{name} must not be given together with a Problem, which has its own, got {name}={value!r}"
+            )
 
 
 def second_by_name(C: Any, name: str, second: Any, named: Any) -> tuple[Any, Any]:
