@@ -121,6 +121,7 @@ def test_a_start_a_batch_and_a_file(tmp_path):
     assert "cost of links" in loaded.summary()
 
 
+@pytest.mark.filterwarnings("ignore:marginal errors:sparsetransport.SparseTransportWarning")
 def test_nothing_is_linked_that_costs_too_much():
     C = np.ones((3, 3))
     result = st.solve(C, unbalanced=1.0, link_cost=100.0)

@@ -94,7 +94,9 @@ def test_links_lead_somewhere(page):
         ours = OURS.match(target)
         if ours or "://" not in target:
             place = ROOT / target[ours.end() :] if ours else page.parent / target if target else page
-            place = ROOT / "examples" if target == "gallery/index" else place  # which the site is made of
+            if target.startswith("gallery/"):  # which the site is made of
+                name = target.removeprefix("gallery/")
+                place = ROOT / "examples" / ("GALLERY_HEADER.rst" if name == "index" else f"{name}.py")
             assert place.exists(), target
             assert not heading or heading in headings(place), heading
 

@@ -158,6 +158,7 @@ LAYOUT = "array layout: how much memory there is at one time or at first; result
 PAUSES = "interrupt interval: how often Ctrl-C is heard; results do not depend on it"
 CODES = "numbers that stand for a name"
 WORKERS = "how work is handed to workers; results do not depend on it"
+WARNINGS = "when a result gets a warning"
 COUNTING = "how operations are counted, not how many are allowed"
 
 ALLOWED = {
@@ -206,7 +207,7 @@ ALLOWED = {
     "prices/levels.py": {"_NOTHING": LAYOUT, "_ROUNDING": ROUNDING},
     "large.py": {"_EXACT": ROUNDING},
     "batch/__init__.py": dict.fromkeys(["CHUNK", "CHUNK_PAIRS", "AHEAD", "THREADS"], WORKERS),
-    "api.py": {"_ROUNDING": ROUNDING},
+    "api.py": {"_MISSED": WARNINGS, "_LIGHT": WARNINGS, "_ROUNDING": ROUNDING},
     "fewest.py": {"_NOTHING": ROUNDING},
     "build_result.py": {"SMALL_RESIDUAL": ROUNDING},
 }

@@ -181,8 +181,6 @@ def test_what_does_not_take_hard_marginals_says_so():
         st.solve_sample(C, C, unbalanced=np.inf)
     for sense, unbalanced in (("<=", 1.0), ("=", np.inf)):
         problem = st.Problem.from_matrices(C, unbalanced=unbalanced, sense=sense)
-        with pytest.raises(ValueError, match="solve_shared"):
-            st.solve_shared([problem], budget=2)
         with pytest.raises(ValueError, match="guarantee"):
             st.guarantee(problem)
         with pytest.raises(ValueError, match="method"):

@@ -418,7 +418,8 @@ def _warn_of_light(result: Result, problem: Problem) -> None:
     """Warn if the weight is small beside "auto" and leaves large errors that the totals do not explain."""
     totals = float(problem.a.sum()), float(problem.b.sum())
     error = max(errors_as_asked(result))
-    if not min(totals) or error - abs(totals[0] - totals[1]) / max(totals) < _MISSED:
+    is_short = result.mass.sum() < min(totals)  # where costs are negative, plans may move more than there is
+    if not is_short or error - abs(totals[0] - totals[1]) / max(totals) < _MISSED:
         return
     sides = zip(problem.base, problem.unbalanced, (problem.a, problem.b), strict=True)
     undelivered = sum(float(-0.5 * base @ mass) / weight for base, weight, mass in sides)

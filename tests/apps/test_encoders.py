@@ -272,9 +272,7 @@ class TestCodeOfAModel:
         place, ran = hostile
         monkeypatch.setattr("sys.stdin", io.StringIO("y\n" * 9))
         monkeypatch.setattr("builtins.input", lambda *_: "y")
-        with pytest.raises(
-            ValueError, match=r"without code of its own, got .*hostile, .*: trust_remote_code=True runs"
-        ):
+        with pytest.raises(ValueError, match=r"without code of its own, got .*hostile, .*=True\) runs"):
             WordAligner(place)
         assert not ran.exists()
 

@@ -21,6 +21,7 @@ def problem_of(m, n, d, seed=0, *, lazy=True, **options):
     return st.Problem.from_points(x, y, a, b, kernels=st.Delta(), lazy=lazy, **options)
 
 
+@pytest.mark.filterwarnings("ignore:marginal errors:sparsetransport.SparseTransportWarning")
 @pytest.mark.parametrize(("m", "n", "d", "weights"), [(300, 260, 2, "auto"), (400, 30, 9, (3.0, 40.0))])
 @pytest.mark.parametrize("lazy", [True, False])
 def test_prices_are_feasible_and_prove_a_bound_close_to_the_optimum(m, n, d, weights, lazy):

@@ -42,6 +42,7 @@ def small_calls() -> dict[str, Callable[[], Any]]:
     aligner = WordAligner(lambda words: [[len(word), 1] for word in words])
     return {
         "plans": partial(solve, problem, budget=5),
+        "plans from other plans": partial(_solve_again, problem, lazy, replace(alone, reg=1.0)),
         "plans with a certified gap": partial(solve, problem, budget=PerColumn(1), gap_tol=1e-9),
         "plans with the delta kernel": partial(solve, alone, budget=9, gap_tol=1e-9),
         "plans with lazy costs": partial(solve, lazy, budget=5, gap_tol=1e-9),
@@ -53,6 +54,12 @@ def small_calls() -> dict[str, Callable[[], Any]]:
         "network design": partial(design, rng.random((4, 5)), np.ones(4), rng.random((6, 5)), 6),
         "word alignment": partial(aligner.align, "a new day", "a day that is new"),
     }
+
+
+def _solve_again(*problems: Problem) -> None:
+    """Plans that begin with others, and all starts of the thorough effort."""
+    for problem in problems:
+        solve(problem, budget=5, start=solve(problem, budget=4), effort="thorough")
 
 
 def _solve_large(rng: np.random.Generator) -> None:
