@@ -287,10 +287,9 @@ def test_neither_the_order_of_points_nor_their_side_decides(effort):
         X, Y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)) + 0.5
         a, b = rng.lognormal(size=m), rng.lognormal(size=n)
         k = int(rng.integers(2, m + n))
-        once = st.PerRow(1) & st.PerColumn(1)
-        budget, turned = [(k, k), (st.PerRow(1), st.PerColumn(1)), (st.PerColumn(1), st.PerRow(1)), (once, once)][
-            seed % 4
-        ]
+        row, column = st.PerRow(1), st.PerColumn(1)
+        turns = [(k, k), (row, column), (column, row), (row & column, row & column)]
+        budget, turned = turns[seed % 4]
         options = {"kernels": [st.Delta(), st.RBF(0.5)][seed // 4 % 2], "reg": [0.0, 0.1][seed // 8 % 2]}
         options |= {"unbalanced": 50.0, "effort": effort}
         i, j = rng.permutation(m), rng.permutation(n)

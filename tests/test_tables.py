@@ -286,6 +286,10 @@ class TestDtypes:
         with pytest.raises(TypeError, match=r"C must hold real numbers, .*<NA> at \(1, 0\): fill missing .*\.fillna"):
             st.solve(pd.DataFrame({"u": pd.array([1, None], "Int64"), "v": pd.array([True, False], "boolean")}))
 
+    def test_texts_name_the_cure(self):
+        with pytest.raises(TypeError, match=r"C must hold real numbers, got dtype <U1: call \.astype\(float\) if"):
+            st.solve([["1", "2"], ["2", "1"]])
+
     def test_forbidden_pairs_and_links(self):
         expected = st.solve_sample(X, Y, forbidden=FORBIDDEN, budget=4)
         same(st.solve_sample(X, Y, forbidden=FORBIDDEN.astype("boolean"), budget=4), expected)
