@@ -278,20 +278,25 @@ def test_an_unknown_improver_of_the_best_plan_is_an_error(thing):
         st.solve_shared([kernel_problem(0)], budget=7, effort=how)
 
 
-def test_the_order_of_points_and_sides_hardly_matters():
-    """Another order, or the sides exchanged, changes the objective by a per cent in few cases, and never by much."""
-    apart = []
+@pytest.mark.parametrize("effort", ["quick", "default"])
+def test_neither_the_order_of_points_nor_their_side_decides(effort):
+    """Permuted or transposed, or with lazy costs, a problem without ties has the same objective."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        m, n = rng.integers(4, 12, 2)
+        m, n = rng.integers(4, 31, 2)
         X, Y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)) + 0.5
-        a, b = rng.dirichlet(np.ones(m)), rng.dirichlet(np.ones(n))
-        budget, swapped = [(int(m), int(m)), (st.PerRow(1), st.PerColumn(1))][seed // 2 % 2]
-        options = {"kernels": [st.Delta(), st.RBF(1.0)][seed % 2]}
+        a, b = rng.lognormal(size=m), rng.lognormal(size=n)
+        k = int(rng.integers(2, m + n))
+        row, column = st.PerRow(1), st.PerColumn(1)
+        turns = [(k, k), (row, column), (column, row), (row & column, row & column)]
+        budget, turned = turns[seed % 4]
+        options = {"kernels": [st.Delta(), st.RBF(0.5)][seed // 4 % 2], "reg": [0.0, 0.1][seed // 8 % 2]}
+        options |= {"unbalanced": 50.0, "effort": effort}
         i, j = rng.permutation(m), rng.permutation(n)
         value = st.solve_sample(X, Y, a, b, budget=budget, **options).value
-        apart.append(st.solve_sample(X[i], Y[j], a[i], b[j], budget=budget, **options).value / value - 1.0)
-        apart.append(st.solve_sample(Y, X, b, a, budget=swapped, **options).value / value - 1.0)
-    apart = np.abs(apart)
-    assert (apart > 0.01).mean() <= 0.05
-    assert apart.max() <= 0.1
+        others = [
+            st.solve_sample(X[i], Y[j], a[i], b[j], budget=budget, **options),
+            st.solve_sample(Y, X, b, a, budget=turned, **options),
+            st.solve_sample(X, Y, a, b, budget=budget, lazy=True, **options),
+        ]
+        assert [other.value for other in others] == pytest.approx(3 * [value], rel=0.01), seed

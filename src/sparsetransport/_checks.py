@@ -160,6 +160,8 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure
 
 def _cure(array: NDArray[Any]) -> str:
     """What is no number in an array of objects, and what to do about it."""
+    if array.dtype.kind in "SU":
+        return ": call .astype(float) if its texts are numbers"
     if array.dtype != object or not array.ndim:
         return ""
     for place, each in np.ndenumerate(array):

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import Floats
 from .geometry import _entries
 from .geometry.costs import squared_distances
@@ -42,7 +42,9 @@ def of_new_points(problem: Problem, parts: Parts, side: int, new: Any) -> Floats
     """The same for points that the plan does not know, under a kernel of the package."""
     near, far, points = _ends(parts, side)
     gram = (problem.gram_a, problem.gram_b)[side]
-    given = _checks.real_array("X", new.toarray() if hasattr(new, "toarray") else new, ndim=2)
+    new = new.toarray() if hasattr(new, "toarray") else new
+    new = _tables.aligned("X", new, "columns", problem.coordinates, "columns of the points of the plan")
+    given = _checks.real_array("X", new, ndim=2)
     own = _own_points(parts, side)
     if given.shape[1] != own.shape[1]:
         raise ValueError(f"X must have {own.shape[1]} features, as the points of the plan, got {given.shape[1]}")

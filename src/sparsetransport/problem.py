@@ -110,6 +110,7 @@ class Problem:
     sense: tuple[str, str] = ("=", "=")  # what each side asks for
     library: str | None = None  # of the tables that it was made from, by its name
     link_cost: Floats | None = None  # (m, n) what every link in use costs, whatever it carries
+    coordinates: Labels = None  # the names of those of the points, where tables had them
 
     def __post_init__(self) -> None:
         """Check all arguments and convert them to the types of the fields."""
@@ -270,6 +271,7 @@ class Problem:
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
         cols = _tables.first(_tables.labels(Y, "index"), _tables.labels(b, "index"))
+        coordinates = _tables.first(_tables.labels(X, "columns"), _tables.labels(Y, "columns"))
         _checks.flag("normalize_cost", normalize_cost)
         costs.require_metric(metric)
         if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
@@ -289,7 +291,7 @@ class Problem:
                 as_gram(f"kernels[{k}]", kernel, len(p), costs.directions("XY"[k], p), lazy=built.is_lazy)
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
-        about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost
+        about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost, coordinates
         return cls(built, a, b, sides[0], sides[1], unbalanced, reg, *about)
 
     @property

@@ -791,12 +791,12 @@ def test_the_summary_says_who_has_no_link(files):
 class TestOutputs:
     """What is there already is kept: permissions, pipes and links; names come out as they are, never as commands."""
 
-    NAMES = "Köln,=1+1,-Ulm,-3,\x1b[2J"
+    NAMES = "Köln,=1+1,-Ulm,＝1+1,-3,\x1b[2J"
 
     @pytest.fixture
     def costs(self, folder):
         path = folder / "costs.csv"
-        path.write_text(f"depot,{self.NAMES}\nÅrhus,1,2,3,4,5\n", encoding="utf-8")
+        path.write_text(f"depot,{self.NAMES}\nÅrhus,1,2,3,4,5,6\n", encoding="utf-8")
         return path
 
     @pytest.mark.parametrize("name", ["plan.csv", "plan.json", "plan.npz", "plan.png"])
@@ -815,6 +815,13 @@ class TestOutputs:
         assert invoke("x.npy", "y.npy", "--budget", 5, "--out", "plan.csv").exit_code == 0
         assert len(reader.communicate(timeout=30)[0].splitlines()) == 6
         assert (files / "plan.csv").is_fifo()
+
+    def test_links_in_a_circle_are_one_sentence(self, files):
+        (files / "plan.csv").symlink_to("other.csv")
+        (files / "other.csv").symlink_to("plan.csv")
+        answer = invoke("x.npy", "y.npy", "--budget", 5, "--out", "plan.csv")
+        assert answer.exit_code == 2
+        assert re.fullmatch(r"Error: cannot open plan\.csv: .*symbolic links\n", answer.stderr)
 
     def test_a_full_disk_names_the_file(self, files):
         (files / "plan.csv").symlink_to("/dev/full")
@@ -846,6 +853,7 @@ class TestOutputs:
             "Köln",
             "'=1+1",
             "'-Ulm",
+            "'＝1+1",
             "-3",
             "\\x1b[2J",
         ]
