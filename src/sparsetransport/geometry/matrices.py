@@ -151,15 +151,14 @@ class Cost:
 
     @cached_property
     def common(self) -> float:
-        """The mean cost, without the largest one if it seems to stand for inf: all others of a sample are far below."""
+        """The mean cost, or the middle one where few that are far larger, which seem to stand for inf, make up the mean."""
         if self.lowest > FAR * self.mean:
             return self.mean
         drawn = np.arange(pairs) if (pairs := int(np.prod(self.shape))) <= _SAMPLE else _drawn(pairs)
         costs = np.abs(self.entries(drawn // self.shape[1], drawn % self.shape[1]))
-        costs = costs[np.isfinite(costs)]
-        rest = costs[costs < costs.max(initial=0.0)]
-        is_apart = 0.0 < rest.max(initial=0.0) < FAR * costs.max(initial=0.0)
-        return float(rest.mean()) if is_apart else self.mean
+        costs = costs[(costs > 0.0) & (costs < np.inf)]
+        middle = float(np.median(costs)) if costs.size else self.mean
+        return middle if middle < FAR * self.mean else self.mean
 
 
 def _drawn(pairs: int) -> Ints:
