@@ -20,6 +20,7 @@ from .rounding import below
 Proof = tuple[float, Floats, Floats]
 """A lower bound, and the potentials that prove it."""
 _ITERATIONS = 500  # of L-BFGS-B
+_EPS = float(np.finfo(np.float64).eps)
 
 
 def bound_at(problem: Problem, limits: Limits, first: Floats, second: Floats) -> Proof:
@@ -127,6 +128,7 @@ def _lowered(
     )
     if over <= 0.0:
         return first, second
+    over += 4.0 * _EPS * float(np.abs(first[0]).max() + np.abs(second[0]).max())  # or rounding leaves some of it
     sides, grams = [first, second], (problem.gram_a, problem.gram_b)
     for side, (potential, dual) in enumerate(sides):
         one = 2.0 * problem.unbalanced[side] * grams[side].times(np.ones_like(dual))
