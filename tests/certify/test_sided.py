@@ -71,3 +71,12 @@ def test_no_bound_with_kernels_is_above_the_optimum(seed):
     full = st.solve(problem)
     assert full.lower_bound <= full.value + 1e-12
     assert full.certify().lower_bound >= full.value - 1e-6 * (abs(full.value) + 1e-9)
+
+
+@pytest.mark.parametrize("weight", [9.0, np.inf])
+def test_capacity_without_end_does_not_loosen_the_bound(weight):
+    """What nobody can use has no rounding error to allow for."""
+    rng = np.random.default_rng(0)
+    C, a, b = rng.random((14, 11)), 1e6 * rng.random(14), rng.random(11)
+    whole = st.solve(C, a, b, unbalanced=weight, sense=("<=", "="))
+    assert whole.value * (1.0 - 1e-9) <= whole.lower_bound <= whole.value

@@ -44,8 +44,7 @@ def bound_at(problem: Problem, limits: Limits, first: Floats, second: Floats) ->
         bound -= min(top(alpha, beta)[0] for top in bounds.conjugates(problem, limits)) / problem.reg
     if bound == np.inf:  # no plan keeps the hard marginals
         return np.inf, alpha, beta
-    size = abs(bound) + _size(problem, 0, alpha, u, beta) + _size(problem, 1, beta, v, alpha)
-    return below(float(bound), size, sum(problem.shape)), alpha, beta
+    return below(float(bound), abs(bound) + _size(problem, (alpha, u), (beta, v)), sum(problem.shape)), alpha, beta
 
 
 def tight_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> Proof:
@@ -75,14 +74,24 @@ def tight_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -
     return max(found, key=lambda one: one[0])
 
 
-def _size(problem: Problem, side: int, potential: Floats, u: Floats, other: Floats) -> float:
-    """The terms of a side: what they add to the bound, and reduced costs times the masses that they are asked for."""
-    weight, wanted = problem.unbalanced[side], (problem.a, problem.b)[side]
-    if (problem.gram_a, problem.gram_b)[side].is_delta:
-        u = potential / (2.0 * weight)
-    asked = wanted + np.abs(u)
-    empty = float(wanted @ wanted) * weight if weight < np.inf else 0.0
-    return float((np.abs(potential) + np.abs(other).max()) @ (wanted + asked)) + empty
+def _size(problem: Problem, first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> float:
+    """The terms of a bound: what both sides add to it, and reduced costs times the masses that they are asked for.
+
+    Where the potentials of a side can be lowered until no reduced cost is negative, its masses are enough.
+    """
+    size, asked, enough = 0.0, [], []
+    for side, (potential, u) in enumerate((first, second)):
+        weight, wanted, sense = problem.unbalanced[side], (problem.a, problem.b)[side], problem.sense[side]
+        is_delta = (problem.gram_a, problem.gram_b)[side].is_delta
+        masses = 2.0 * wanted + np.abs(potential / (2.0 * weight) if is_delta else u)
+        size += float(np.abs(potential) @ masses)
+        if sense != "<=" and weight < np.inf:
+            size += weight * float(wanted @ wanted)
+        asked.append(float(masses.sum()))
+        if is_delta and sense != ">=":
+            enough.append(asked[-1])
+    largest = float(np.abs(first[0]).max() + np.abs(second[0]).max())
+    return size + largest * min(enough, default=sum(asked))
 
 
 def residuals(problem: Problem, alpha: Floats, beta: Floats) -> Fields:
