@@ -15,12 +15,11 @@ from ..budgets import Limits
 from ..given import potentials_of
 from ..problem import Fields, Problem
 from . import bounds
-from .rounding import below
+from .rounding import UNIT, below
 
 Proof = tuple[float, Floats, Floats]
 """A lower bound, and the potentials that prove it."""
 _ITERATIONS = 500  # of L-BFGS-B
-_EPS = float(np.finfo(np.float64).eps)
 
 
 def bound_at(problem: Problem, limits: Limits, first: Floats, second: Floats) -> Proof:
@@ -137,7 +136,7 @@ def _lowered(
     )
     if over <= 0.0:
         return first, second
-    over += 4.0 * _EPS * float(np.abs(first[0]).max() + np.abs(second[0]).max())  # or rounding leaves some of it
+    over += 4.0 * UNIT * float(np.abs(first[0]).max() + np.abs(second[0]).max())  # or rounding leaves some of it
     sides, grams = [first, second], (problem.gram_a, problem.gram_b)
     for side, (potential, dual) in enumerate(sides):
         one = 2.0 * problem.unbalanced[side] * grams[side].times(np.ones_like(dual))
