@@ -4,7 +4,7 @@ Supply at most, demand exactly
 
 Twelve depots have more capacity than sixty shops need. Every shop gets its demand, no depot sends more than it has, and
 the number of links is limited: the cheapest plan of the linear programme, and one with as many links as shops. In the
-third plan links cost something instead, whatever they carry. What is white inside the rings is capacity that stays idle.
+third plan links cost something instead, whatever they carry. The white inside the rings is capacity that stays idle.
 
 Writes senses.png.
 """
