@@ -420,8 +420,8 @@ DEFAULT = replace(
     finish=(Regrow(),),
     tree_finish=(Perturb(),),
     charged_finish=(
-        Perturb(limits=((1000.0, 1e6), (0.0, 6e7)), worse=5e-3),
         Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=2e-3, targets=3, seed=1),
+        Perturb(limits=((1000.0, 1e6), (0.0, 6e7)), worse=5e-3),
         Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=1e-3, targets=3, seed=2),
     ),
 )

@@ -99,13 +99,13 @@ class Record:
     def jump(self, before: "Outcome", after: "Outcome", objective: float, callback: Callback | None = None) -> bool:
         """One plan became another: a step for every new pair, the rest with the last; True if the callback says stop.
 
-        Where no pair is new, one that stays stands for the step.
+        Where no pair is new, the last one that stays stands for the step.
         """
         pairs = [np.column_stack([each.rows, each.cols]) for each in (before, after)]
         width = 1 + max(each[:, 1].max(initial=0) for each in pairs)
         old, new = (each[:, 0] * width + each[:, 1] for each in pairs)
         added, gone = pairs[1][~np.isin(new, old)], pairs[0][~np.isin(old, new)]
-        added = added if len(added) else pairs[1][:1]
+        added = added if len(added) else pairs[1][-1:]
         until = np.zeros(len(added), np.int64)
         until[-1:] = len(gone)
         self.extend(added, np.full(len(added), objective), np.full(len(added), len(new)), gone, until)

@@ -186,7 +186,7 @@ def solve_shared(
     ----------
     problems : list
         The scenarios, each a `Problem`, a cost matrix or a tuple ``(C, a, b)``, all of one shape; masses, costs and
-        kernels may differ. Marginals must be soft, and links must not have a cost: see
+        kernels may differ, senses may not. Marginals must be soft, and links must not have a cost: see
         `apps.network_design.design` for hard supply and demand. Scenarios that share the cost object, which
         ``dataclasses.replace(problem, b=...)`` keeps, store it only once.
     budget : int, Matroid or None
@@ -199,8 +199,7 @@ def solve_shared(
         A warm start: begin with these links, and drop those that are not used. Of a plan, an array of floats of shape
         (m, n), the entries with mass are taken.
     kernels, unbalanced, reg, sense
-        As in `solve`, for scenarios that are not a `Problem`, which has its own. A sense other than "=" must be the
-        same in all scenarios, and needs ``reg=0`` and no ``callback``.
+        As in `solve`, for scenarios that are not a `Problem`, which has its own.
     effort
         As in `solve`; ``polish`` is an older name for it.
     tol : float, optional
@@ -310,8 +309,6 @@ def checked_problems(problems: Iterable[Any], *, sided: bool = False, **geometry
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
         require_plain(one.like(sense=("=", "=")) if sided else one, f"problems[{k}]: solve_shared")
-        if one.is_sided and one.reg > 0.0:
-            raise ValueError(f'problems[{k}]: reg must be 0 in solve_shared where sense is not "=", got {one.reg}')
         labels = _tables.first(labels[0], one.labels[0]), _tables.first(labels[1], one.labels[1])
         scenarios.append(one)
     for k, one in enumerate(scenarios):

@@ -10,7 +10,7 @@ from ._checks import Floats
 from .budgets import Pair, pairs_of
 from .certificate import PROVEN
 from .certify import one_to_one
-from .effort import DEFAULT, Effort, Mean
+from .effort import DEFAULT, Effort
 from .engine import matching, slack
 from .engine.room import Constraint
 from .engine.shared_solver import SharedOutcome, SharedSolver
@@ -42,15 +42,21 @@ class SharedSearch(NamedTuple):
     tol: float
     n_jobs: int
     callback: Callback | None
+    slacked: list[Problem] | None = None  # the scenarios with entries for slack, if marginals are one-sided
 
     def run(self, first: list[Pair], callback: Callback | None) -> Reached:
         """The links from this start through all improvers."""
         (m, n), how = self.problems[0].shape, self.effort
         work = m * n * len(self.problems)
+        problems, constraint, fixed = self.problems, self.constraint, self.fixed
+        if self.slacked is not None:  # all slack stays, so that masses are always the best with any
+            room = slack.slack_pairs(self.problems[0])
+            problems, constraint = self.slacked, slack.room_for_slack(self.problems[0], constraint)
+            callback, fixed = _told_of_links(callback, len(room)), [*room, *fixed]
         solver = SharedSolver(
-            self.problems,
+            problems,
             self.weights,
-            self.constraint,
+            constraint,
             how.tuning,
             work=how.shared_work,
             listed=work >= how.shared_list_above,
@@ -59,41 +65,39 @@ class SharedSearch(NamedTuple):
             callback=callback,
         )
         with solver.threads():
-            solver.seed(self.fixed, first)
+            solver.seed(fixed, first)
             improve_all(how.improvers, solver)
-            return Reached(solver.outcome(), solver.objective, float(solver.effort[0]))
+            plan = solver.outcome() if self.slacked is None else _without_slack(solver.outcome(), (m, n))
+            return Reached(plan, solver.objective, float(solver.effort[0]))
 
     def operations(self, links: int) -> float:
         """About how many operations it takes to grow so many links."""
         (m, n), scenarios = self.problems[0].shape, len(self.problems)
         return float(scenarios * links) * (m * n + links * links / 3.0)
 
-    def mean_start(self, start: Mean) -> Iterator[list[Pair]]:
-        """The plan of the mean scenario, if it does not take too long."""
-        (m, n), limits = self.problems[0].shape, self.constraint.limits
-        if self.operations(min(limits.most, m + n)) <= start.operations:
-            mean, given = mean_problem(self.problems, self.weights), Links([*self.fixed, *self.given])
-            yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
-
     def starts(self) -> Iterator[list[Pair]]:
         """Where else to begin."""
         (m, n), limits = self.problems[0].shape, self.constraint.limits
-        has_slack = isinstance(self.problems[0], slack.Slacked)
+        by_points = self.slacked is None or all(problem.has_deltas for problem in self.problems)
         for start in self.effort.starts:
             one_to_one = self.constraint.oracle is None and matching.is_one_to_one(limits)
-            if isinstance(start, effort.Matching) and m * n <= start.pairs and one_to_one:
+            if isinstance(start, effort.Matching) and m * n <= start.pairs and one_to_one and by_points:
                 yield matching.best_alone(self.problems, self.weights)
-            if isinstance(start, effort.Mean) and not has_slack:
-                yield from self.mean_start(start)
+            if isinstance(start, effort.Mean) and self.operations(min(limits.most, m + n)) <= start.operations:
+                given = Links([*self.fixed, *self.given])
+                mean = mean_problem(self.problems, self.weights)
+                yield Links.of(find(Search(mean, self.constraint, self.effort, given=given, tol=self.tol))).pairs
             if isinstance(start, effort.Random) and not all(problem.has_trees for problem in self.problems):
-                mean = self.problems[0] if has_slack else mean_problem(self.problems, self.weights)
-                yield from random_pairs(start, mean, len(self.problems))
+                yield from random_pairs(start, mean_problem(self.problems, self.weights), len(self.problems))
 
 
 def find_shared(search: SharedSearch) -> SharedOutcome:
     """The best links that the starts and improvers of the effort lead to."""
-    if any(problem.is_sided for problem in search.problems):
-        return _find_with_slack(search)
+    if search.problems[0].is_sided:
+        outcome = _find_shared(search._replace(slacked=slack.Slacked.of_all(search.problems))).plan
+        has_room = slack.has_room(search.problems[0], search.constraint, outcome.rows, outcome.cols)
+        is_used = outcome.status is Status.LOCAL and not has_room
+        return outcome._replace(status=Status.BUDGET_USED) if is_used else outcome
     outcome, objective, _ = _find_shared(search)
     limits, oracle = search.constraint.limits, search.constraint.oracle
     if outcome.status is Status.STOPPED or oracle is not None or not one_to_one.applies(search.problems, limits):
@@ -103,46 +107,23 @@ def find_shared(search: SharedSearch) -> SharedOutcome:
     return outcome._replace(status=Status.OPTIMAL_PROVEN) if is_proven else outcome
 
 
-def _find_with_slack(search: SharedSearch) -> SharedOutcome:
-    """The best links with one-sided marginals, by entries for slack, as for one problem."""
-    if search.callback is not None:
-        raise ValueError('callback must be None in solve_shared where sense is not "="')
-    first, shape = search.problems[0], search.problems[0].shape
-    wide = search._replace(
-        problems=[slack.Slacked.of(problem) for problem in search.problems],
-        constraint=slack.room_for_slack(first, search.constraint),
-        given=[*_all_slack(search.problems), *search.given],
-    )
-    best, starts = _find_shared(wide), search.effort.starts
-    starts += tuple(inner for start in starts if isinstance(start, effort.Found) for inner in start.effort.starts)
-    for start in starts:
-        for pairs in search.mean_start(start) if isinstance(start, effort.Mean) else ():
-            best = _better_shared(wide, best, [*_all_slack(search.problems), *pairs])
-    plan = _without_slack(best.plan, shape)
-    exact = on_links(search.problems, search.weights, pairs_of(plan.rows, plan.cols))  # with all slack that there is
-    plan = plan._replace(rows=exact.rows, cols=exact.cols, mass=exact.mass)
-    if plan.status is Status.LOCAL and not slack.has_room(first, search.constraint, plan.rows, plan.cols):
-        return plan._replace(status=Status.BUDGET_USED)
-    return plan
-
-
 def on_links(problems: list[Problem], weights: Floats, links: list[Pair]) -> SharedOutcome:
     """The exact plans of scenarios on given links."""
-    sided = any(problem.is_sided for problem in problems)
-    wide = [slack.Slacked.of(problem) for problem in problems] if sided else problems
+    first, is_sided = problems[0], problems[0].is_sided
+    wide = slack.Slacked.of_all(problems) if is_sided else problems
     solver = SharedSolver(wide, weights, Constraint(None, wide[0].shape), DEFAULT.tuning)
-    solver.seed(links, _all_slack(problems) if sided else [])
-    return _without_slack(solver.outcome(), problems[0].shape) if sided else solver.outcome()
-
-
-def _all_slack(problems: list[Problem]) -> list[Pair]:
-    """The entries for slack of scenarios that have the same senses."""
-    return list(dict.fromkeys(pair for problem in problems for pair in slack.slack_pairs(problem)))
+    solver.seed([*slack.slack_pairs(first), *links], [])
+    return _without_slack(solver.outcome(), first.shape) if is_sided else solver.outcome()
 
 
 def _without_slack(plan: SharedOutcome, shape: tuple[int, int]) -> SharedOutcome:
     kept = slack.without_slack(plan.as_outcome(), shape)
     return plan._replace(rows=kept.rows, cols=kept.cols, mass=kept.mass, start=kept.start, record=kept.record)
+
+
+def _told_of_links(callback: Callback | None, others: int) -> Callback | None:
+    """The callback, told how many links there are without so many other entries."""
+    return None if callback is None else lambda step: callback(step._replace(entries=step.entries - others))
 
 
 def _find_shared(search: SharedSearch) -> Reached:

@@ -54,3 +54,29 @@ def test_the_optimum_with_kernels_proves_itself(sense, kernel):
     assert whole.relative_gap < 1e-6
     few = st.solve(problem, budget=6)
     assert 0.99 * whole.value < few.lower_bound <= few.value
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_bound_with_kernels_is_above_the_optimum(seed):
+    """Nor is it below: with any senses, totals and signs of costs, and a kernel that counts points by themselves."""
+    rng = np.random.default_rng(seed)
+    sense = str(rng.choice(["=", "<=", ">="])), str(rng.choice(["=", "<=", ">="]))
+    m, n = rng.integers(2, 5, 2)
+    X, Y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2))
+    C, a, b = ((X[:, None] - Y) ** 2).sum(-1), rng.random(m) * rng.choice([0.3, 3.0]), rng.random(n)
+    if sense != (">=", ">="):
+        C -= rng.choice([0.0, 0.5])
+    kernels = np.eye(m) if seed % 2 else st.RBF(0.7).gram(X), st.RBF(0.7).gram(Y)
+    problem = st.Problem.from_matrices(C, a, b, kernels=kernels, unbalanced=rng.choice([0.5, 50.0]), sense=sense)
+    full = st.solve(problem)
+    assert full.lower_bound <= full.value + 1e-12
+    assert full.certify().lower_bound >= full.value - 1e-6 * (abs(full.value) + 1e-9)
+
+
+@pytest.mark.parametrize("weight", [9.0, np.inf])
+def test_capacity_without_end_does_not_loosen_the_bound(weight):
+    """What nobody can use has no rounding error to allow for."""
+    rng = np.random.default_rng(0)
+    C, a, b = rng.random((14, 11)), 1e6 * rng.random(14), rng.random(11)
+    whole = st.solve(C, a, b, unbalanced=weight, sense=("<=", "="))
+    assert whole.value * (1.0 - 1e-9) <= whole.lower_bound <= whole.value

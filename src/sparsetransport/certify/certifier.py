@@ -161,8 +161,6 @@ class Certifier:
         if tight and problem.reg > 0.0 and value - best[0] > _EQUAL * abs(value):
             best = max(best, sided.tight_bound(problem, limits, best[1], best[2]), key=itemgetter(0))
         bound, alpha, beta = best
-        if self.is_bounded and not (problem.has_deltas or problem.is_hard or problem.reg > 0.0):
-            bound = max(bound, self._below(self._full_bound, *self._full_dual))
         if problem.cost.lowest >= 0.0 and value < np.inf:  # no term of the objective is negative
             bound = max(bound, 0.0)
         u, v = sided.residuals(problem, alpha, beta)

@@ -15,7 +15,7 @@ from ..budgets import Limits
 from ..given import potentials_of
 from ..problem import Fields, Problem
 from . import bounds
-from .rounding import below
+from .rounding import UNIT, below
 
 Proof = tuple[float, Floats, Floats]
 """A lower bound, and the potentials that prove it."""
@@ -43,8 +43,7 @@ def bound_at(problem: Problem, limits: Limits, first: Floats, second: Floats) ->
         bound -= min(top(alpha, beta)[0] for top in bounds.conjugates(problem, limits)) / problem.reg
     if bound == np.inf:  # no plan keeps the hard marginals
         return np.inf, alpha, beta
-    size = abs(bound) + _size(problem, 0, alpha, u, beta) + _size(problem, 1, beta, v, alpha)
-    return below(float(bound), size, sum(problem.shape)), alpha, beta
+    return below(float(bound), abs(bound) + _size(problem, (alpha, u), (beta, v)), sum(problem.shape)), alpha, beta
 
 
 def tight_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -> Proof:
@@ -74,14 +73,24 @@ def tight_bound(problem: Problem, limits: Limits, alpha: Floats, beta: Floats) -
     return max(found, key=lambda one: one[0])
 
 
-def _size(problem: Problem, side: int, potential: Floats, u: Floats, other: Floats) -> float:
-    """The terms of a side: what they add to the bound, and reduced costs times the masses that they are asked for."""
-    weight, wanted = problem.unbalanced[side], (problem.a, problem.b)[side]
-    if (problem.gram_a, problem.gram_b)[side].is_delta:
-        u = potential / (2.0 * weight)
-    asked = wanted + np.abs(u)
-    empty = float(wanted @ wanted) * weight if weight < np.inf else 0.0
-    return float((np.abs(potential) + np.abs(other).max()) @ (wanted + asked)) + empty
+def _size(problem: Problem, first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> float:
+    """The terms of a bound: what both sides add to it, and reduced costs times the masses that they are asked for.
+
+    Where the potentials of a side can be lowered until no reduced cost is negative, its masses are enough.
+    """
+    size, asked, enough = 0.0, [], []
+    for side, (potential, u) in enumerate((first, second)):
+        weight, wanted, sense = problem.unbalanced[side], (problem.a, problem.b)[side], problem.sense[side]
+        is_delta = (problem.gram_a, problem.gram_b)[side].is_delta
+        masses = 2.0 * wanted + np.abs(potential / (2.0 * weight) if is_delta else u)
+        size += float(np.abs(potential) @ masses)
+        if sense != "<=" and weight < np.inf:
+            size += weight * float(wanted @ wanted)
+        asked.append(float(masses.sum()))
+        if is_delta and sense != ">=":
+            enough.append(asked[-1])
+    largest = float(np.abs(first[0]).max() + np.abs(second[0]).max())
+    return size + largest * min(enough, default=sum(asked))
 
 
 def residuals(problem: Problem, alpha: Floats, beta: Floats) -> Fields:
@@ -127,6 +136,7 @@ def _lowered(
     )
     if over <= 0.0:
         return first, second
+    over += 4.0 * UNIT * float(np.abs(first[0]).max() + np.abs(second[0]).max())  # or rounding leaves some of it
     sides, grams = [first, second], (problem.gram_a, problem.gram_b)
     for side, (potential, dual) in enumerate(sides):
         one = 2.0 * problem.unbalanced[side] * grams[side].times(np.ones_like(dual))

@@ -29,6 +29,7 @@ class Group(NamedTuple):
     gram_a: Gram
     gram_b: Gram
     reg: float
+    links: Ints  # (2,) rows and columns of links, which ``reg`` counts; what is behind them is slack
     members: Ints  # (g,) their places among all scenarios
     base_r: Floats  # (g, m) r of the empty plan
     base_c: Floats  # (g, n)
@@ -48,6 +49,7 @@ class Scenario(NamedTuple):
     base_r: Floats
     base_c: Floats
     reg: float
+    links: Ints
     tol: float
     factor: Factor
     r: Floats
@@ -83,6 +85,7 @@ def _scenario(group: Group, k: int, r: Floats, c: Floats) -> Scenario:
         group.base_r[k],
         group.base_c[k],
         group.reg,
+        group.links,
         group.tol[k],
         _factor(group, k),
         r[s],
@@ -133,6 +136,7 @@ def new_group(problems: Sequence[Problem], members: Sequence[int], tol: float) -
         one.gram_a.compiled(2.0 * one.unbalanced[0], 64),
         one.gram_b.compiled(2.0 * one.unbalanced[1], 64),
         one.reg,
+        np.array(one.counted_shape),
         np.array(members, np.int64),
         np.stack([problem.base[0] for problem in problems]),
         np.stack([problem.base[1] for problem in problems]),
@@ -216,7 +220,8 @@ def refresh(scenario: Scenario) -> None:
 
 @small_part
 def _diagonal(scenario: Scenario, i: int, j: int) -> float:
-    return gram_diagonal(scenario.gram_a, i) + gram_diagonal(scenario.gram_b, j) + scenario.reg
+    reg = scenario.reg if i < scenario.links[0] and j < scenario.links[1] else 0.0
+    return float(gram_diagonal(scenario.gram_a, i) + gram_diagonal(scenario.gram_b, j) + reg)
 
 
 @compiled

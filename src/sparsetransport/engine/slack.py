@@ -28,23 +28,27 @@ class Slacked(Problem):
     linked: tuple[int, int]  # the shape of the problem without them
 
     @classmethod
-    def of(cls, problem: Problem) -> "Slacked":
+    def of(cls, problem: Problem) -> Problem:
         """The problem with exact marginals and slack."""
-        made: Slacked = object.__new__(cls)
-        m, n = problem.shape
-        slack_a, slack_b = _pairs(problem)
-        matrix = np.full(_shape(problem), np.inf)
-        for first, block in problem.cost.blocks():
-            matrix[first : first + len(block), :n] = block
-        for rows, cols in (slack_a, slack_b):
-            matrix[rows, cols] = 0.0
-        gram_a = _wider(problem.gram_a, problem.sense[0], problem.sense[1] != "=")
-        gram_b = _wider(problem.gram_b, problem.sense[1], problem.sense[0] != "=")
-        a, b = np.zeros(gram_a.size), np.zeros(gram_b.size)
-        a[:m], b[:n] = problem.a, problem.b
-        values = {name: vars(problem)[name] for name in problem.__dataclass_fields__}
-        values |= {"cost": Cost.of_matrix(matrix), "gram_a": gram_a, "gram_b": gram_b, "a": a, "b": b}
-        vars(made).update(values, sense=("=", "="), points=None, labels=(None, None), linked=(m, n))
+        return cls.of_all([problem])[0]
+
+    @classmethod
+    def of_all(cls, problems: Sequence[Problem]) -> list[Problem]:
+        """The same for several with the same senses; what they share, they share then too."""
+        known: dict[tuple[int, int, int], tuple[Cost, Gram, Gram]] = {}
+        made: list[Problem] = []
+        for problem in problems:
+            key = id(problem.cost), id(problem.gram_a), id(problem.gram_b)
+            if key not in known:
+                known[key] = _matrices(problem)
+            cost, gram_a, gram_b = known[key]
+            (m, n), one = problem.shape, object.__new__(cls)
+            a, b = np.zeros(gram_a.size), np.zeros(gram_b.size)
+            a[:m], b[:n] = problem.a, problem.b
+            values = {name: vars(problem)[name] for name in problem.__dataclass_fields__}
+            values |= {"cost": cost, "gram_a": gram_a, "gram_b": gram_b, "a": a, "b": b}
+            vars(one).update(values, sense=("=", "="), points=None, labels=(None, None), linked=(m, n))
+            made.append(one)
         return made
 
     @property
@@ -181,6 +185,18 @@ def _pairs(problem: Problem) -> tuple[tuple[Ints, Ints], tuple[Ints, Ints]]:
         for size, sense in zip((m, n), problem.sense, strict=True)
     ]
     return (m + lines[0], np.full(len(lines[0]), cols - 1)), (np.full(len(lines[1]), rows - 1), n + lines[1])
+
+
+def _matrices(problem: Problem) -> tuple[Cost, Gram, Gram]:
+    """Costs and kernels with slack."""
+    first, second = problem.sense
+    matrix = np.full(_shape(problem), np.inf)
+    for start, block in problem.cost.blocks():
+        matrix[start : start + len(block), : block.shape[1]] = block
+    for rows, cols in _pairs(problem):
+        matrix[rows, cols] = 0.0
+    kernels = _wider(problem.gram_a, first, second != "="), _wider(problem.gram_b, second, first != "=")
+    return Cost.of_matrix(matrix), *kernels
 
 
 def _wider(gram: Gram, sense: str, grounded: bool) -> Gram:
