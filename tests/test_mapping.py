@@ -68,3 +68,19 @@ def test_what_new_points_need(narrow):
         st.solve_sample(X, Y, budget=3, kernels=st.Delta()).transport(X)
     with pytest.raises(ValueError, match="need points: solve with solve_sample"):
         st.solve(st.cost_matrix(X, Y), budget=3).transport(X)
+
+
+def test_columns_of_new_points_are_matched_by_label(tmp_path):
+    """In whatever order they come, also after the result was saved; other labels are refused."""
+    pd = pytest.importorskip("pandas")
+    first, second, new = (pd.DataFrame(each, columns=["u", "v"]) for each in (X, Y, X[:3]))
+    result = st.solve_sample(first, second[["v", "u"]], budget=8, kernels=st.RBF(0.1))
+    result.save(tmp_path / "plan.json")
+    for known in (result, st.load(tmp_path / "plan.json")):
+        expected = result.transport(X[:3])
+        np.testing.assert_array_equal(known.transport(new[["v", "u"]]), expected)
+        np.testing.assert_array_equal(known.inverse_transport(new[["v", "u"]]), result.inverse_transport(X[:3]))
+        with pytest.raises(ValueError, match="X must have the same labels as the features of the points of the plan"):
+            known.transport(new.rename(columns={"u": "w"}))
+    with pytest.raises(ValueError, match="Y must have 2 features, as the points of the plan, got 1"):
+        result.inverse_transport(new[["u"]])

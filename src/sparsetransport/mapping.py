@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import Floats
 from .geometry import _entries
 from .geometry.costs import squared_distances
@@ -42,10 +42,12 @@ def of_new_points(problem: Problem, parts: Parts, side: int, new: Any) -> Floats
     """The same for points that the plan does not know, under a kernel of the package."""
     near, far, points = _ends(parts, side)
     gram = (problem.gram_a, problem.gram_b)[side]
-    given = _checks.real_array("X", new.toarray() if hasattr(new, "toarray") else new, ndim=2)
+    name = "XY"[side]
+    table = _tables.aligned(name, new, "columns", problem.features, "features of the points of the plan")
+    given = _checks.real_array(name, table.toarray() if hasattr(table, "toarray") else table, ndim=2)
     own = _own_points(parts, side)
     if given.shape[1] != own.shape[1]:
-        raise ValueError(f"X must have {own.shape[1]} features, as the points of the plan, got {given.shape[1]}")
+        raise ValueError(f"{name} must have {own.shape[1]} features, as the points of the plan, got {given.shape[1]}")
     kernel = gram.kernel
     if not isinstance(kernel, Radial):
         raise ValueError(

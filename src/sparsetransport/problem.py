@@ -110,6 +110,7 @@ class Problem:
     sense: tuple[str, str] = ("=", "=")  # what each side asks for
     library: str | None = None  # of the tables that it was made from, by its name
     link_cost: Floats | None = None  # (m, n) what every link in use costs, whatever it carries
+    features: Labels = None  # of the points, where tables had them
 
     def __post_init__(self) -> None:
         """Check all arguments and convert them to the types of the fields."""
@@ -238,7 +239,7 @@ class Problem:
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
             raise TypeError("C must be an array of costs, got a Problem, which solve takes in place of C")
-        if getattr(a, "ndim", 1) == 2:
+        if getattr(_tables.column(a), "ndim", 1) == 2:
             raise ValueError(
                 f"a must have 1 dimension, got shape {tuple(a.shape)}: it holds masses; points go to solve_sample"
             )
@@ -289,7 +290,8 @@ class Problem:
                 as_gram(f"kernels[{k}]", kernel, len(p), costs.directions("XY"[k], p), lazy=built.is_lazy)
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
-        about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost
+        features = _tables.first(_tables.labels(X, "columns"), _tables.labels(Y, "columns"))
+        about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost, features
         return cls(built, a, b, sides[0], sides[1], unbalanced, reg, *about)
 
     @property

@@ -145,7 +145,13 @@ def _of_problem(problem: Problem, arrays: Arrays) -> dict[str, Any]:
         arrays["link_cost"] = problem.link_cost
     metric = {code: name for name, code in METRICS.items() if name != "cosine"}  # which is scaled squared distances
     lazy = {"metric": metric[cost.kind], "scale": cost.scale} if problem.cost.is_lazy else None
-    return {"lazy": lazy, "kernels": kernels, "unbalanced": problem.unbalanced, "reg": problem.reg}
+    return {
+        "lazy": lazy,
+        "kernels": kernels,
+        "unbalanced": problem.unbalanced,
+        "reg": problem.reg,
+        "features": problem.features,
+    }
 
 
 def _of_limits(limits: Limits, arrays: Arrays) -> dict[str, Any]:
@@ -290,7 +296,10 @@ def _problem(held: dict[str, Any], read: _Reader, parts: Parts, facts: Facts) ->
     first, second = (_gram(side, about, read, length) for side, about, length in sides)
     weights, reg = _pair(held["unbalanced"], float), _float(held["reg"])
     fees = read.floats("link_cost", m, n) if "link_cost" in read.arrays else None
-    about: Any = parts.points, facts.labels, parts.sense, facts.library, fees
+    features = held.get("features")  # which older files do not have
+    if features is not None and (parts.points is None or len(features) != parts.points[0].shape[1]):
+        raise ValueError("there must be a label for each feature of the points")
+    about: Any = parts.points, facts.labels, parts.sense, facts.library, fees, features
     return Problem(cost, *parts.wanted, first, second, weights, reg, *about)
 
 
