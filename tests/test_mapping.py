@@ -64,6 +64,8 @@ def test_an_empty_plan_leads_nowhere():
 def test_what_new_points_need(narrow):
     with pytest.raises(ValueError, match="X must have 2 features, as the points of the plan, got 3"):
         narrow.transport(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"X must have 2 dimensions, got shape \(2,\): each row is a point"):
+        narrow.transport([0.0, 0.0])
     with pytest.raises(ValueError, match="new points need a kernel of the package other than Delta"):
         st.solve_sample(X, Y, budget=3, kernels=st.Delta()).transport(X)
     with pytest.raises(ValueError, match="need points: solve with solve_sample"):
