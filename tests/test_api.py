@@ -40,14 +40,14 @@ def test_what_a_problem_settles_is_not_given_again(given):
     (name,) = given
     calls = [st.solve, st.solve_sample, lambda problem, **same: st.solve_support(problem, links=[(0, 0)], **same)]
     for call in calls:
-        with pytest.raises(TypeError, match=f"^{name} must not be given beside a Problem"):
+        with pytest.raises(TypeError, match=f"^{name} must not be given together with a Problem"):
             call(CASE.problem(), **given)
 
 
 def test_points_and_their_options_do_not_go_with_a_problem():
     for option in ({"Y": np.zeros((6, 2))}, {"metric": "cosine"}, {"normalize_cost": True}, {"forbidden": [(0, 0)]}):
         (name,) = option
-        with pytest.raises(TypeError, match=f"^{name} must not be given beside a Problem"):
+        with pytest.raises(TypeError, match=f"^{name} must not be given together with a Problem"):
             st.solve_sample(CASE.problem(), **option)
 
 
@@ -69,7 +69,7 @@ def test_a_second_positional_argument_warns_and_works(name, value):
 
 
 def test_an_older_name_warns_and_works():
-    with pytest.warns(st.SparseTransportWarning, match="solve_problem is an older name: solve takes a Problem too"):
+    with pytest.warns(st.SparseTransportWarning, match="solve_problem is deprecated: call solve"):
         older = st.solve_problem(CASE.problem(), budget=5)
     np.testing.assert_array_equal(older.plan, CASE.solve(budget=5).plan)
     with pytest.warns(st.SparseTransportWarning), pytest.raises(TypeError, match="call solve for an array of costs"):

@@ -613,10 +613,10 @@ def test_an_objective_without_a_minimum_is_an_error_of_its_problem():
         ({"rng": np.random.default_rng(0)}, "rng must be a seed"),
         ({"budget": -3}, "budget must be a positive int, got -3"),
         ({"method": "magic"}, "method must be one of"),
-        ({"foo": 1}, "there is no option foo"),
+        ({"foo": 1}, "unknown option foo"),
         ({"reg": -1.0}, "reg must be a number that is not negative, got -1.0"),
         ({"unbalanced": 0.0}, "unbalanced must be a positive number, got 0.0"),
-        ({"max_iter": 5}, 'max_iter belongs to inner="apgd"'),
+        ({"max_iter": 5}, 'max_iter must be None unless inner="apgd"'),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

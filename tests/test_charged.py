@@ -148,5 +148,5 @@ def test_errors_name_the_argument():
         st.solve_fewest(problem, within=0.1)
     with pytest.raises(ValueError, match="solve_shared takes problems without link_cost"):
         st.solve_shared([problem], budget=2)
-    with pytest.raises(TypeError, match="link_cost must not be given beside a Problem"):
+    with pytest.raises(TypeError, match="link_cost must not be given together with a Problem"):
         st.solve(problem, link_cost=2.0)

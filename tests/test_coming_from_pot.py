@@ -89,7 +89,7 @@ def test_results_have_the_names_but_for_three(hard):
 
 @pytest.mark.parametrize(("theirs", "ours"), [("plan_init", "start"), ("random_state", "rng")])
 def test_the_name_of_an_option_in_pot_leads_to_ours(theirs, ours):
-    with pytest.raises(TypeError, match=rf"^there is no option {theirs} \({theirs} is called {ours} here\); see solve"):
+    with pytest.raises(TypeError, match=rf"^unknown option {theirs} \({theirs} is called {ours} here\): help"):
         st.solve_sample(X, Y, **{theirs: None})
 
 

@@ -89,6 +89,17 @@ def test_a_link_stays_and_its_target_is_written(tmp_path, target):
     assert (tmp_path / target).read_text() == "new"
 
 
+def test_links_in_a_circle_are_an_error_of_the_system(tmp_path):
+    """They are not replaced."""
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.symlink_to(second)
+    second.symlink_to(first)
+    with pytest.raises(OSError, match=r"symbolic links: '.*first\.csv'"), whole_file(first) as unfinished:
+        unfinished.write_text("new")
+    assert sorted(tmp_path.iterdir()) == [first, second]
+    assert first.is_symlink()
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_a_pipe_is_written_to_not_replaced(tmp_path):
     pipe = tmp_path / "pipe.csv"

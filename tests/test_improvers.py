@@ -28,7 +28,7 @@ def test_an_unknown_improver_is_an_error(thing):
         lambda: st.solve_shared([problem], budget=3, effort=own),
         lambda: st.solve(problem, budget=3, effort=replace(own, improvers=(Grow(), Repeat((thing,))))),
     ):
-        with pytest.raises(TypeError, match="is no improver"):
+        with pytest.raises(TypeError, match="must hold improvers"):
             solve()
 
 

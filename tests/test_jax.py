@@ -159,7 +159,7 @@ def test_a_second_call_is_not_compiled_again():
             ((2, 3, 4),),
             {},
             ValueError,
-            r"C must have 2 dimensions, got shape \(2, 3, 4\): a batch goes through jax.vmap",
+            r"C must have 2 dimensions, got shape \(2, 3, 4\): use jax.vmap for a batch",
         ),
         (((0, 4),), {}, ValueError, r"C must not be empty, got shape \(0, 4\)"),
         (((3, 4), (4,)), {}, ValueError, r"a must have shape \(3,\), got \(4,\)"),

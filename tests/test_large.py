@@ -268,7 +268,7 @@ def test_a_device_gives_a_forest_that_its_bound_certifies():
         ({"device": "cpu", "metric": "euclidean"}, "device must be None unless"),
         ({"device": "cpu", "sense": "<="}, "device must be None unless"),
         ({"device": "gpu"}, "device must be a device of PyTorch such as 'cuda', got 'gpu'"),
-        ({"device": "cuda"}, "device must be a device that is there: PyTorch finds no GPU for 'cuda'"),
+        ({"device": "cuda"}, "device must be an available device, got 'cuda': PyTorch finds no GPU"),
     ],
     ids=str,
 )

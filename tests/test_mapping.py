@@ -82,7 +82,7 @@ def test_columns_of_new_points_are_matched_by_label(tmp_path):
         expected = result.transport(X[:3])
         np.testing.assert_array_equal(known.transport(new[["v", "u"]]), expected)
         np.testing.assert_array_equal(known.inverse_transport(new[["v", "u"]]), result.inverse_transport(X[:3]))
-        with pytest.raises(ValueError, match="X must have the same labels as the features of the points of the plan"):
+        with pytest.raises(ValueError, match="X must have the same labels as the columns of the points of the plan"):
             known.transport(new.rename(columns={"u": "w"}))
     with pytest.raises(ValueError, match="Y must have 2 features, as the points of the plan, got 1"):
         result.inverse_transport(new[["u"]])

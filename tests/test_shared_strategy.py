@@ -95,7 +95,7 @@ def test_what_is_not_known_of_one_sided_scenarios_is_refused():
     options = {"budget": 3, "sense": ("<=", "=")}
     with pytest.raises(ValueError, match=r"problems\[0\]: reg must be 0"):
         st.solve_shared([C], reg=0.1, **options)
-    with pytest.raises(ValueError, match="callback must not be given"):
+    with pytest.raises(ValueError, match="callback must be None in solve_shared"):
         st.solve_shared([C], callback=print, **options)
     with pytest.raises(ValueError, match="with finite weights only"):
         st.solve_shared([C], unbalanced=np.inf, **options)

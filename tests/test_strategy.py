@@ -61,22 +61,22 @@ class Unknown:
 @pytest.mark.parametrize("thing", [Unknown(), Grow(), "grown", None, Grown], ids=repr)
 def test_an_unknown_start_is_an_error(thing):
     problem = instance(0).problem()
-    with pytest.raises(TypeError, match="is no start"):
+    with pytest.raises(TypeError, match="must hold registered starts"):
         st.solve(problem, budget=3, effort=replace(st.QUICK, starts=(thing,)))
-    with pytest.raises(TypeError, match="is no start"):
+    with pytest.raises(TypeError, match="must hold registered starts"):
         st.solve(clouds(0), budget=6, effort=replace(st.DEFAULT, tree_starts=(thing,)))
 
 
 @pytest.mark.parametrize("thing", [Unknown(), Grown(), Swap(), "search"], ids=repr)
 @pytest.mark.parametrize("place", ["tree_improvers", "tree_finish"])
 def test_an_unknown_improver_on_trees_is_an_error(place, thing):
-    with pytest.raises(TypeError, match="is no improver"):
+    with pytest.raises(TypeError, match="must hold improvers of trees"):
         st.solve(clouds(0), budget=6, effort=replace(st.DEFAULT, **{place: (thing,)}))
 
 
 @pytest.mark.parametrize("thing", [effort.TreeSearch(), Perturb()], ids=repr)
 def test_improvers_on_trees_are_for_trees_alone(thing):
-    with pytest.raises(TypeError, match="is no improver for these kernels"):
+    with pytest.raises(TypeError, match="must hold improvers for these kernels"):
         instance(0).solve(budget=3, effort=replace(st.QUICK, improvers=(Grow(), thing)))
 
 
@@ -272,26 +272,31 @@ def test_growing_again_has_limits():
 @pytest.mark.parametrize("thing", [Unknown(), Grow(), Perturb()], ids=repr)
 def test_an_unknown_improver_of_the_best_plan_is_an_error(thing):
     how = replace(st.DEFAULT, finish=(thing,))
-    with pytest.raises(TypeError, match="is no improver of the best plan"):
+    with pytest.raises(TypeError, match="must hold improvers of the best plan"):
         st.solve(kernel_problem(0), budget=7, effort=how)
-    with pytest.raises(TypeError, match="is no improver of the best plan"):
+    with pytest.raises(TypeError, match="must hold improvers of the best plan"):
         st.solve_shared([kernel_problem(0)], budget=7, effort=how)
 
 
-def test_the_order_of_points_and_sides_hardly_matters():
-    """Another order, or the sides exchanged, changes the objective by a per cent in few cases, and never by much."""
-    apart = []
+@pytest.mark.parametrize("effort", ["quick", "default"])
+def test_neither_the_order_of_points_nor_their_side_decides(effort):
+    """Permuted or transposed, or with lazy costs, a problem without ties has the same objective."""
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        m, n = rng.integers(4, 12, 2)
+        m, n = rng.integers(4, 31, 2)
         X, Y = rng.normal(size=(m, 2)), rng.normal(size=(n, 2)) + 0.5
-        a, b = rng.dirichlet(np.ones(m)), rng.dirichlet(np.ones(n))
-        budget, swapped = [(int(m), int(m)), (st.PerRow(1), st.PerColumn(1))][seed // 2 % 2]
-        options = {"kernels": [st.Delta(), st.RBF(1.0)][seed % 2]}
+        a, b = rng.lognormal(size=m), rng.lognormal(size=n)
+        k = int(rng.integers(2, m + n))
+        row, column = st.PerRow(1), st.PerColumn(1)
+        turns = [(k, k), (row, column), (column, row), (row & column, row & column)]
+        budget, turned = turns[seed % 4]
+        options = {"kernels": [st.Delta(), st.RBF(0.5)][seed // 4 % 2], "reg": [0.0, 0.1][seed // 8 % 2]}
+        options |= {"unbalanced": 50.0, "effort": effort}
         i, j = rng.permutation(m), rng.permutation(n)
         value = st.solve_sample(X, Y, a, b, budget=budget, **options).value
-        apart.append(st.solve_sample(X[i], Y[j], a[i], b[j], budget=budget, **options).value / value - 1.0)
-        apart.append(st.solve_sample(Y, X, b, a, budget=swapped, **options).value / value - 1.0)
-    apart = np.abs(apart)
-    assert (apart > 0.01).mean() <= 0.05
-    assert apart.max() <= 0.1
+        others = [
+            st.solve_sample(X[i], Y[j], a[i], b[j], budget=budget, **options),
+            st.solve_sample(Y, X, b, a, budget=turned, **options),
+            st.solve_sample(X, Y, a, b, budget=budget, lazy=True, **options),
+        ]
+        assert [other.value for other in others] == pytest.approx(3 * [value], rel=0.01), seed

@@ -96,6 +96,43 @@ class TestSolve:
         same(st.solve(replace(problem, b=B, cost=COSTS.loc[BACK, TURNED]), budget=4), st.solve(other, budget=4))
 
 
+class TestBudgets:
+    """They do not know the labels of a problem, and refuse any."""
+
+    GROUPS = pd.DataFrame([[0, 0, 1, 1]] * 3, ROWS, COLS)
+
+    @pytest.mark.parametrize(
+        ("name", "make"),
+        [
+            ("PerRow", lambda: st.PerRow(pd.Series([1, 2, 0], BACK))),
+            ("PerColumn", lambda: st.PerColumn(pd.Series([1, 2, 0, 1], TURNED))),
+            ("labels", lambda: st.Partition(TestBudgets.GROUPS, 1)),
+            ("labels", lambda: st.Partition(TestBudgets.GROUPS.reset_index(drop=True), 1)),
+            ("capacities", lambda: st.Partition(TestBudgets.GROUPS.to_numpy(), pd.Series([1, 2], [1, 0]))),
+            ("rows", lambda: st.Partition.between(pd.Series([0, 0, 1], ROWS), [0, 0, 1, 1], 1)),
+            ("cols", lambda: st.Partition.between([0, 0, 1], pd.Series([0, 0, 1, 1], COLS), 1)),
+        ],
+    )
+    def test_labels_are_refused(self, name, make):
+        with pytest.raises(ValueError, match=f"{name} must go by position, .* and call .to_numpy"):
+            make()
+
+    def test_a_count_from_zero_is_no_label(self):
+        groups = self.GROUPS.to_numpy()
+        assert st.Partition(pd.DataFrame(groups), pd.Series([1, 2])) == st.Partition(groups, [1, 2])
+        assert st.PerRow(pd.Series([1, 2, 0])) == st.PerRow([1, 2, 0])
+
+    def test_polars(self):
+        pl = pytest.importorskip("polars")
+        groups = self.GROUPS.to_numpy()
+        assert st.PerRow(pl.Series([1, 2, 0])) == st.PerRow([1, 2, 0])
+        assert st.Partition(pl.DataFrame(groups, ["column_0", "column_1", "column_2", "column_3"]), 1) == st.Partition(
+            groups, 1
+        )
+        with pytest.raises(ValueError, match="labels must go by position"):
+            st.Partition(pl.DataFrame(groups, COLS), 1)
+
+
 class TestPoints:
     def test_coordinates_and_masses(self):
         expected = st.solve_sample(X.to_numpy(), Y.to_numpy(), A.to_numpy(), B.to_numpy(), budget=4)
@@ -105,6 +142,17 @@ class TestPoints:
     def test_other_coordinates_are_refused(self):
         with pytest.raises(ValueError, match="Y must have the same labels as the columns of X, got none for 'u'"):
             st.solve_sample(X, Y.rename(columns={"u": "t"}))
+
+    def test_new_points(self, tmp_path):
+        """By the names of their coordinates, from a file of the result as well."""
+        new = pd.DataFrame(RNG.normal(size=(3, 2)), columns=["u", "v"])
+        found = st.solve_sample(X, Y, budget=4)
+        found.save(tmp_path / "result.npz")
+        for result in (found, st.load(tmp_path / "result.npz")):
+            for move in (result.transport, result.inverse_transport):
+                np.testing.assert_array_equal(move(new[["v", "u"]]), move(new.to_numpy()))
+                with pytest.raises(ValueError, match="X must have the same labels as the columns of the points"):
+                    move(new.rename(columns={"u": "t"}))
 
     def test_forbidden_pairs(self):
         expected = st.solve_sample(X, Y, forbidden=FORBIDDEN.to_numpy(), budget=4)
@@ -137,9 +185,7 @@ class TestManyProblems:
 
     def test_problems_in_another_order_are_refused(self):
         problems = [st.Problem.from_matrices(costs, A, B) for costs in (COSTS, COSTS[TURNED])]
-        with pytest.raises(
-            ValueError, match=r"problems\[1\]: a Problem must have its labels in the order of the columns"
-        ):
+        with pytest.raises(ValueError, match=r"problems\[1\]: its labels of the columns must be in the order"):
             st.solve_shared(problems, budget=4)
 
 
@@ -241,6 +287,10 @@ class TestDtypes:
         with pytest.raises(TypeError, match=r"C must hold real numbers, .*<NA> at \(1, 0\): fill missing .*\.fillna"):
             st.solve(pd.DataFrame({"u": pd.array([1, None], "Int64"), "v": pd.array([True, False], "boolean")}))
 
+    def test_texts_name_the_cure(self):
+        with pytest.raises(TypeError, match=r"C must hold real numbers, got dtype <U1: call \.astype\(float\) if"):
+            st.solve([["1", "2"], ["2", "1"]])
+
     def test_forbidden_pairs_and_links(self):
         expected = st.solve_sample(X, Y, forbidden=FORBIDDEN, budget=4)
         same(st.solve_sample(X, Y, forbidden=FORBIDDEN.astype("boolean"), budget=4), expected)
@@ -288,7 +338,7 @@ class TestAnnData:
         assert (together.obsp["sent"] != plan).nnz == 0
         np.testing.assert_array_equal(plan.toarray()[::-1, ::-1][:4, 4:], found.plan)
         assert plan.format == "csr"
-        with pytest.raises(ValueError, match=r"all rows of the plan in obs_names, once each, got \['cell 0'"):
+        with pytest.raises(ValueError, match=r"all rows of the plan in obs_names, once each, got none for \['cell 0'"):
             found.to_obsp(second)
         np.testing.assert_array_equal(found.transport(first, obsm="X_pca"), found.transport(POINTS[:4, :2]))
         np.testing.assert_array_equal(

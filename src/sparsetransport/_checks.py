@@ -66,7 +66,7 @@ def cuda_device(name: str, device: Any) -> None:
     except (RuntimeError, TypeError) as err:
         raise ValueError(f"{name} must be a device of PyTorch such as 'cuda', got {device!r}") from err
     if found.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError(f"{name} must be a device that is there: PyTorch finds no GPU for {device!r}")
+        raise ValueError(f"{name} must be an available device, got {device!r}: PyTorch finds no GPU")
 
 
 def missing(sentence: str, extra: str) -> ImportError:
@@ -160,6 +160,8 @@ def real_array(name: str, value: Any, *, ndim: int, infinite: bool = False, cure
 
 def _cure(array: NDArray[Any]) -> str:
     """What is no number in an array of objects, and what to do about it."""
+    if array.dtype.kind in "SU":
+        return ": call .astype(float) if its texts are numbers"
     if array.dtype != object or not array.ndim:
         return ""
     for place, each in np.ndenumerate(array):
@@ -196,7 +198,7 @@ def masses(name: str, value: Any, size: int) -> Floats:
     """Non-negative masses of ``size`` points; uniform with total one for None."""
     if value is None:
         return np.full(size, 1.0 / size)
-    cure = "a budget is given by name, as budget=..." if np.ndim(value) == 0 else ""
+    cure = "a budget is given by name, as budget=..." if isinstance(value, numbers.Real) else ""
     array = real_array(name, _tables.column(value), ndim=1, cure=cure)
     if array.size != size:
         raise ValueError(f"{name} must have one mass for each of the {size} points, got {array.size}")

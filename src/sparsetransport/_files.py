@@ -29,7 +29,7 @@ def whole_file(path: Path) -> Iterator[Path]:
                 with unfinished.open("rb") as file, path.open("wb") as pipe:
                     shutil.copyfileobj(file, pipe)
             return
-        path = path.resolve()
+        path = real(path)
         unfinished = path.with_name(f".{secrets.token_hex(8)}{path.suffix}")  # some writers look at the extension
         try:
             yield unfinished
@@ -44,6 +44,14 @@ def whole_file(path: Path) -> Iterator[Path]:
         finally:
             with suppress(OSError):
                 unfinished.unlink()
+
+
+def real(path: Path) -> Path:
+    """The absolute path without symbolic links; an error of the system where these lead in a circle."""
+    found = Path(os.path.realpath(path))
+    if found.is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+    return found
 
 
 @contextmanager

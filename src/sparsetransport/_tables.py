@@ -65,6 +65,21 @@ def built(columns: dict[str, Any], library: Any) -> Any:
         raise ImportError(f"a table of {library} needs {library}: pip install {library}") from None
 
 
+def by_position(name: str, value: Any) -> Any:
+    """The value, whose entries have no labels but a count from 0; an error for a table with others.
+
+    For what does not know the labels of a problem, and so cannot match them.
+    """
+    for axis in ("index", "columns"):
+        held = labels(value, axis)
+        if held is not None and held != list(range(len(held))):
+            raise ValueError(
+                f"{name} must go by position, since a budget does not know the labels of the costs, got {held[0]!r} as "
+                "one: bring the table into the order of the costs and call .to_numpy()"
+            )
+    return value
+
+
 def cells(name: str, data: Any, obsm: str | None) -> Any:
     """The points of an AnnData as a table: those of ``obsm``, or its variables; anything else as it is."""
     if not (hasattr(data, "obsm") and hasattr(data, "obs_names")):

@@ -74,30 +74,30 @@ def solve(
     Parameters
     ----------
     C : array of shape (m, n), AnnData or Problem
-        Costs; or all of the problem, which then settles masses, kernels and weights as well. Negative entries are fine;
-        ``+inf`` forbids a pair. They are copied, unless they take more than 64 MiB: leave such an array as it is for as
-        long as you ask the result for proofs or plans of smaller budgets.
+        Costs; or a whole problem, which contains masses, kernels and weights as well. Entries may be negative, and
+        ``+inf`` forbids a pair. Costs are copied unless they take more than 64 MiB: do not modify such an array while
+        you still compute bounds, or plans of smaller budgets, from the result.
     a, b : arrays of shape (m,) and (n,), or columns of ``obs`` of an AnnData by name, optional
-        Masses of the two sides, not negative, of any total. A side without any is uniform, with the total of the
-        other side; without both they are uniform with total one.
+        Masses of the two sides, not negative, of any total. A side without masses is uniform, with the total of the
+        other side; if neither is given, both are uniform with total one.
     kernels : Gram matrix, kernel, or a pair of them, optional
-        What marginal errors are measured with: one for both sides or one each. `Delta` by default; `RBF`, `IMQ` and
-        `IMQv2` need points (see `solve_sample`).
+        The norm of the marginal errors: one kernel for both sides, or one for each. `Delta` by default; `RBF`, `IMQ`,
+        `IMQv2` and `Laplace` need points (see `solve_sample`).
     budget : int, Matroid or None
-        At most so many entries in the whole plan; or `PerColumn`, `PerRow`, `Partition`, `Laminar`, an intersection
-        such as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
+        The largest number of entries in the whole plan; or `PerColumn`, `PerRow`, `Partition`, `Laminar`, an
+        intersection such as ``PerRow(1) & PerColumn(1)``, or a matroid of your own. None: no budget, the exact optimum.
     unbalanced : float, "auto", a multiple of it such as "100*auto", or a pair of them
-        λ, the weight of the marginal errors: one for both sides or one each. "auto" makes transporting nothing a
+        λ, the weight of the marginal errors: one for both sides, or one for each. "auto" makes transporting nothing a
         hundred times as bad as transporting everything at the mean cost. ``inf`` makes the marginals of a side hard
         (`Delta` kernels only): they are kept exactly, or the status says that no plan was found that does.
     reg : float
         λ₂, the weight of the quadratic term. A positive one makes certificates tight.
     sense : {"=", "<=", ">="} or a pair of them
-        What the sums of a side should be: its masses (the default), at most its masses, or at least its masses. Only
-        what is on the wrong side is penalised.
+        Whether the sums of a side should equal its masses (the default), be at most its masses, or be at least its
+        masses. Only deviations in the wrong direction are penalised.
     link_cost : float or array of shape (m, n), optional
-        A fixed cost of every link in use, instead of a budget or beside one: the number of links is then part of the
-        answer. Only with `Delta` kernels and without ``reg``.
+        A fixed cost of every link in use, instead of a budget or together with one: the number of links is then part
+        of the solution. Only with `Delta` kernels and without ``reg``.
     method : {"omp", "stochastic", "residual", "greedy", "residual-greedy"} or a rule
         How the support is chosen: by gradient; by gradient in a random sample (Algorithm 1 of the paper); a random
         pair of the best base (Algorithm 2); by exact marginal gain; Algorithm 2 by exact gain (Chen et al.). Rule
@@ -105,32 +105,33 @@ def solve(
     inner : {"active_set", "apgd"}
         The solver on a support: exact, or the accelerated gradient of the paper.
     reclaim : bool
-        Drop pairs whose mass came out zero and spend their budget again. False: as in the published algorithm.
+        Drop pairs without mass, which frees their place in the budget. False: as in the published algorithm.
     effort : {"quick", "default", "thorough"} or Effort, optional
         How much to do: "quick" grows the plan, swaps entries for better pairs and goes beyond the budget and back by
         backward elimination, as `solve_batch` does; "default" tries other starts too and, with `Delta` kernels, local
-        search on trees of links with perturbation; "thorough" many starts for as long as it helps. An `Effort` holds
-        every limit of the search.
+        search on trees of links with perturbation; "thorough" uses many starts and continues for as long as it helps.
+        An `Effort` holds all limits of the search.
     polish : bool or "quick", optional
-        An older way to name an effort: False for growing alone, "quick", or True for the default.
+        An older argument for the effort: False for growing alone, "quick", or True for the default.
     gap_tol : float, optional
-        Go on, with the thorough effort and then with stronger and stronger bounds, until the certified relative gap is
-        below this, the time is up or nothing helps; ``status`` says which.
+        Continue, with the thorough effort and then with stronger and stronger bounds, until the certified relative gap
+        is below this, the time is up or nothing helps; ``status`` says which.
     time_limit : float, optional
-        Seconds after which the best plan so far is returned. With ``gap_tol`` they allow the bounds to take longer than
-        they do by themselves.
+        Seconds after which the best plan so far is returned. With ``gap_tol``, bounds may then take longer than they do
+        without a limit.
     start : Result, plan or list of pairs, optional
-        Begin with this support; a result or a plan (an array of floats of shape (m, n)) brings its masses along.
+        Begin with this support; a result or a plan (an array of floats of shape (m, n)) is used with its masses.
     callback : callable, optional
-        Called after each step with its index, pair, objective and number of entries; a true answer stops the solve.
-        Exchanges come a pass at a time, and a solve that is stopped among them has the plan after the pass. Where
-        ``gap_tol`` starts anew, steps are counted anew; jumps to a plan that was found in another way are not told.
+        Called after each step with a `Step`: its index, pair, objective and number of entries. If it returns true, the
+        solve stops. Swaps are reported one pass at a time, and a solve that is stopped there returns the plan after the
+        pass. With ``gap_tol``, every start counts its steps anew; changes to a plan found in another way are not
+        reported.
     rng : seed or numpy Generator, optional
         For the random methods.
     tol : float, optional
         A gradient below this share of the problem's scale counts as zero: 1e-13, or 1e-6 for "apgd".
     max_iter : int, optional
-        Iterations of "apgd" a step; 1,000 by default. The active set ends by itself.
+        Iterations of "apgd" per step; 1,000 by default. The active set needs no limit.
     progress : bool
         Show links, objective and gap so far on a terminal.
     obsp : str, optional
@@ -220,7 +221,7 @@ def solve_sample(
     normalize_cost : bool
         Divide the costs by the largest one.
     forbidden : bool array of shape (m, n), optional
-        Pairs that no mass may go between; not with ``lazy``, since it is as large as the costs.
+        Pairs that must not carry mass; not with ``lazy``, since this array is as large as the costs.
     kernels : kernel, name, rule, function, Gram matrix, or a pair of them, optional
         `RBF`, `IMQ`, `IMQv2`, `Laplace` or `Delta`; a function ``k(X, Y)`` of your own (not with ``lazy``); or a rule
         for the bandwidth of an RBF: "median" or "mean" of the squared distances between the points of a side, or a
@@ -229,9 +230,9 @@ def solve_sample(
         Keep the points and compute costs and kernels on demand, so that no m×n array ever exists. By default where a
         matrix would be larger than 400 MB.
     device : str, optional
-        A GPU, such as "cuda", that finds the dual prices of a large problem with squared distances, `Delta` kernels and
-        no ``reg``, without a budget that binds; by default that of the points if they are tensors on one. Smaller
-        problems are solved on the CPU.
+        A GPU, such as "cuda", on which the dual prices of a large problem are computed: squared distances, `Delta`
+        kernels, no ``reg``. By default the GPU of the points if they are tensors on one. Smaller problems, and the
+        search within a budget, run on the CPU.
     obsm : str, optional
         The key of the points in ``obsm`` of AnnData, such as "X_pca"; without one all variables are taken.
     a, b, budget, unbalanced, reg, sense, link_cost, method, inner, reclaim, effort, polish, gap_tol, time_limit, start
@@ -295,7 +296,7 @@ def solve_sample(
 
 def solve_problem(problem: Problem, *, budget: Budget = None, **options: Unpack[SolveOptions]) -> Result:
     """Solve a `Problem`: an older name of `solve`, which takes one."""
-    _checks.warn("solve_problem is an older name: solve takes a Problem too")
+    _checks.warn("solve_problem is deprecated: call solve(problem, ...) instead")
     require_problem(problem, "call solve for an array of costs")
     return solve_checked(problem, Options.checked(budget=budget, **options), _checks.as_numpy)
 
@@ -312,7 +313,7 @@ def solve_support(
     sense: SenseLike = "=",
     link_cost: LinkCostLike = None,
 ) -> Result:
-    """Solve for the masses on links that are given.
+    """Solve for the optimal masses on given links.
 
     The certificate of the result compares it with every other plan of as many links.
 
@@ -352,15 +353,15 @@ def lower_bound(
     time_limit: float | None = None,
     progress: bool = False,
 ) -> Certificate:
-    """Prove how good a plan is that any program made, or how good plans can be.
+    """Prove a lower bound on the objective of all plans within a budget, and so certify a plan from any program.
 
     Parameters
     ----------
     problem, budget
         As in `solve`.
     plan : array of shape (m, n), SciPy's sparse array, Result or list of pairs, optional
-        A plan within the budget, with its masses as they are; pairs get the best masses. One is found anyway, since
-        bounds are found sooner from a good plan.
+        A plan within the budget. Its masses are used as they are; for a list of pairs, optimal masses are computed. The
+        problem is solved in any case, since bounds are found sooner from a good plan.
     effort, gap_tol, time_limit, progress
         As in `Result.certify`, where "thorough" is the default.
 
@@ -443,8 +444,8 @@ def _warn_of_empty(problem: Problem) -> None:
     if factor < np.inf:
         weights = " and ".join(f"{factor * weight:.3g}" for weight in dict.fromkeys(problem.unbalanced))
         _checks.warn(
-            "the plan is empty: moving mass costs more than the marginal errors it removes; it takes a weight above "
-            f"unbalanced = {weights} for the first link, and unbalanced='auto' finds one for all mass"
+            "the plan is empty: moving mass costs more than the marginal errors it removes; the first link needs a "
+            f"weight above unbalanced = {weights}, and unbalanced='auto' moves nearly all mass"
         )
 
 
@@ -461,8 +462,8 @@ def _solve_checked(problem: Problem, options: Options, give: Any, device: str | 
     warn_of_rounding(problem)
     if not (problem.is_plain or options.is_compiled):
         raise ValueError(
-            'method, inner and reclaim must be left at "omp", "active_set" and True where sense is not "=", unbalanced '
-            "is inf or links have a cost"
+            'method, inner and reclaim must be "omp", "active_set" and True, the defaults, where sense is not "=", '
+            "unbalanced is inf or links have a cost"
         )
     began, seconds = time.monotonic(), np.inf if options.time_limit is None else options.time_limit
     goes_on = options.gap_tol is not None and has_long_bounds(problem, constraint.limits)

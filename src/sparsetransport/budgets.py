@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _checks
+from . import _checks, _tables
 from ._checks import Ints
 
 Pair = tuple[int, int]
@@ -212,7 +212,7 @@ def _own(name: str, value: Any) -> int | tuple[int, ...]:
     """One capacity or several, as an immutable copy."""
     if np.ndim(value) == 0:
         return _checks.positive_int(name, value)
-    array = np.asarray(value)
+    array = np.asarray(_tables.by_position(name, value))
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise TypeError(f"{name} must be a positive int or a list of ints, got {value!r}")
     if array.min(initial=0) < 0:
@@ -341,7 +341,7 @@ class Partition(Counting):
     """
 
     def __init__(self, labels: Any, capacities: Any) -> None:
-        array = np.asarray(labels)
+        array = np.asarray(_tables.by_position("labels", labels))
         if array.dtype.kind not in "iu" or array.ndim != 2:
             raise TypeError(f"labels must be a matrix of ints, got dtype {array.dtype} and shape {array.shape}")
         if array.size and array.max() >= array.size:
@@ -405,9 +405,9 @@ class Partition(Counting):
 
 
 def _line_of_groups(name: str, groups: Any) -> NDArray[Any]:
-    array = np.asarray(groups)
+    array = np.asarray(_tables.by_position(name, groups))
     if array.ndim != 1 or not array.size:
-        raise ValueError(f"{name} must be a list of groups, one for each, got shape {array.shape}")
+        raise ValueError(f"{name} must be a list with the group of each row or column, got shape {array.shape}")
     return array
 
 
@@ -476,7 +476,7 @@ class Laminar(Intersection):
         for k, first in enumerate(layers):
             for second in layers[:k]:
                 if not _nested(first, second):
-                    raise ValueError(f"{self!r}: groups must be nested, and some cross; join the budgets with &")
+                    raise ValueError(f"groups must be nested, got some that overlap in part in {self!r}: use &")
         return limits
 
 

@@ -64,7 +64,8 @@ def into_obsp(parts: Any, facts: Any, data: Any, key: str) -> Any:
         lost = ["numbers alone"] if labels is None else [each for each in labels if each not in places]
         if lost or len(places) < count:
             raise ValueError(
-                f"data must have all {name} of the plan in obs_names, once each, got {lost[:3] or 'some twice'}"
+                f"data must have all {name} of the plan in obs_names, once each, "
+                + (f"got none for {lost[:3]}" if lost else "got some twice")
             )
         ends.append(np.array([places[labels[k]] for k in side.tolist()], np.int64))
     plan = scipy.sparse.csr_array((parts.mass, (ends[0], ends[1])), shape=(count, count))

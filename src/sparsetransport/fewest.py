@@ -155,8 +155,8 @@ def _fewest(problem: Problem, within: float, budget: Callable[[int], Budget], ch
     optimum = build_result(unlimited.full, unlimited, _checks.as_numpy)
     if optimum.status is Status.INFEASIBLE:
         raise ValueError(
-            "no plan keeps the hard marginals, whatever the number of links: solve() without a budget gives the one "
-            "that misses them least, and its summary() says where"
+            "no plan keeps the hard marginals, whatever the number of links: solve() without a budget returns the one "
+            "that violates them least, and its summary() says where"
         )
     target = optimum.value + max(
         within * abs(optimum.value), _NOTHING * abs(problem.constant) if problem.constant < np.inf else 0.0

@@ -33,7 +33,7 @@ SENSES = "=", "<=", ">="
 def require_finite_weights(unbalanced: Any, what: str) -> None:
     """Raise an error for infinite weights where something does not know hard marginals."""
     if np.inf in weights_of(unbalanced).numbers:
-        raise ValueError(f"unbalanced must be finite for {what}, which does not know hard marginals")
+        raise ValueError(f"unbalanced must be finite for {what}, which does not support hard marginals")
 
 
 def masses_of(a: Any, b: Any, shape: tuple[int, int]) -> tuple[Floats, Floats]:
@@ -159,5 +159,5 @@ def _pair(name: str, value: Any, *, single: bool) -> tuple[Any, Any]:
     if single:
         return value, value
     if len(value) != 2:
-        raise ValueError(f"{name} must be one for both sides or a pair, got {len(value)} of them")
+        raise ValueError(f"{name} must be one value for both sides or a pair, got {len(value)} values")
     return value[0], value[1]

@@ -16,7 +16,7 @@ from .engine.shared_solver import SharedSolver
 @singledispatch
 def improve(how: Any, solver: OMPSolver | SharedSolver, built: float) -> None:
     """Make the plan of a solver better; growing it took so many operations."""
-    raise TypeError(f"effort: {how!r} is no improver for these kernels")
+    raise TypeError(f"effort must hold improvers for these kernels, got {how!r}")
 
 
 @improve.register
@@ -58,7 +58,7 @@ def finish_of(how: Effort) -> Iterator[effort.Regrow]:
     """The improvers of the best plan."""
     for improver in how.finish:
         if not isinstance(improver, effort.Regrow):
-            raise TypeError(f"effort: {improver!r} is no improver of the best plan")
+            raise TypeError(f"effort must hold improvers of the best plan in finish, got {improver!r}")
         yield improver
 
 

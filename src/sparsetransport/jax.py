@@ -114,7 +114,7 @@ def sparse_transport(
     weights = tuple(f"{x}*auto" if of_auto else x for x, of_auto in zip(*weights_of(unbalanced), strict=True))
     _checks.number("reg", reg, positive=False)
     if jnp.ndim(C) != 2:
-        raise ValueError(f"C must have 2 dimensions, got shape {jnp.shape(C)}: a batch goes through jax.vmap")
+        raise ValueError(f"C must have 2 dimensions, got shape {jnp.shape(C)}: use jax.vmap for a batch")
     m, n = jnp.shape(C)
     if m * n == 0:
         raise ValueError(f"C must not be empty, got shape {(m, n)}")
@@ -143,7 +143,7 @@ def _array(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Arr
     except TypeError:
         raise TypeError(f"{name} must be an array, got {value!r}") from None
     if array.shape != shape:
-        raise ValueError(f"{name} must have shape {shape}, got {array.shape}: a batch goes through jax.vmap")
+        raise ValueError(f"{name} must have shape {shape}, got {array.shape}: use jax.vmap for a batch")
     if not (jnp.issubdtype(array.dtype, jnp.floating) or jnp.issubdtype(array.dtype, jnp.integer)):
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}")
     return array.astype(dtype)

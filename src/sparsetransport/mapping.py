@@ -43,9 +43,9 @@ def of_new_points(problem: Problem, parts: Parts, side: int, new: Any) -> Floats
     near, far, points = _ends(parts, side)
     gram = (problem.gram_a, problem.gram_b)[side]
     name = "XY"[side]
-    table = _tables.aligned(name, new, "columns", problem.features, "features of the points of the plan")
-    dense = table.toarray() if hasattr(table, "toarray") else table
-    given = _checks.real_array(name, dense, ndim=2, cure="each row is a point")
+    new = new.toarray() if hasattr(new, "toarray") else new
+    new = _tables.aligned(name, new, "columns", problem.coordinates, "columns of the points of the plan")
+    given = _checks.real_array(name, new, ndim=2, cure="each row is a point")
     own = _own_points(parts, side)
     if given.shape[1] != own.shape[1]:
         raise ValueError(f"{name} must have {own.shape[1]} features, as the points of the plan, got {given.shape[1]}")

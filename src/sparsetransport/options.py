@@ -142,7 +142,7 @@ class Options(NamedTuple):
             known = [f"{theirs} is called {ours} here" for theirs, ours in _ELSEWHERE.items() if theirs in unknown]
             known += [f"{theirs}: {why}" for theirs, why in _NOT_HERE.items() if theirs in unknown]
             told = ", ".join(sorted(unknown)) + f" ({', '.join(known)})" * bool(known)
-            raise TypeError(f"there is no option {told}; see solve for those there are")
+            raise TypeError(f"unknown option {told}: help(sparsetransport.solve) lists the options")
         rule = _checks.choice("method", method, METHODS)() if isinstance(method, str) else method
         if isinstance(rule, type) and hasattr(rule, "select"):
             raise TypeError(f"method must be a rule, got the class: make one with {rule.__name__}()")
@@ -151,7 +151,7 @@ class Options(NamedTuple):
         solver = _checks.choice("inner", inner, SOLVERS)
         exact = solver is ActiveSet
         if exact and max_iter is not None:
-            raise ValueError('max_iter belongs to inner="apgd": the active set ends by itself')
+            raise ValueError('max_iter must be None unless inner="apgd": the active set needs no limit')
         return cls(
             as_matroid(budget),
             rule,
@@ -178,7 +178,7 @@ def chosen_effort(effort: Any, polish: Any, gap_tol: Any, *, improves: bool) -> 
     """The effort that was asked for: as one, by its name, or by an older word for it."""
     if effort is not None:
         if polish is not None:
-            raise TypeError("polish is an older way to name an effort: give effort alone")
+            raise TypeError("polish must not be given together with effort, for which it is an older name")
         return as_effort("effort", effort)
     if polish is not None and polish != "quick":
         improves = _checks.flag("polish", polish)

@@ -110,7 +110,7 @@ class Problem:
     sense: tuple[str, str] = ("=", "=")  # what each side asks for
     library: str | None = None  # of the tables that it was made from, by its name
     link_cost: Floats | None = None  # (m, n) what every link in use costs, whatever it carries
-    features: Labels = None  # of the points, where tables had them
+    coordinates: Labels = None  # the names of those of the points, where tables had them
 
     def __post_init__(self) -> None:
         """Check all arguments and convert them to the types of the fields."""
@@ -143,14 +143,14 @@ class Problem:
         if sense == (">=", ">=") and cost.lowest < 0.0:
             raise ValueError(
                 "sense must not be '>=' on both sides where costs are negative: more mass between such a pair would "
-                "lower the objective without end"
+                "lower the objective without bound"
             )
         if link_cost is not None and cost.is_lazy:
             raise ValueError("link_cost needs a dense matrix of costs: pass lazy=False")
         if link_cost is not None and not (gram_a.is_delta and gram_b.is_delta and reg == 0.0):
             raise ValueError(
                 "link_cost must be None or 0 unless kernels are Delta() and reg is 0: the search that weighs links "
-                "against their cost knows trees of links only"
+                "against their cost works on trees of links only"
             )
         if weights.need_auto:
             with np.errstate(over="ignore"):
@@ -271,6 +271,7 @@ class Problem:
         x, y = (each.copy() for each in costs.points(X, Y))  # copies: they may change before a bound is computed
         rows = _tables.first(_tables.labels(X, "index"), _tables.labels(a, "index"))
         cols = _tables.first(_tables.labels(Y, "index"), _tables.labels(b, "index"))
+        coordinates = _tables.first(_tables.labels(X, "columns"), _tables.labels(Y, "columns"))
         _checks.flag("normalize_cost", normalize_cost)
         costs.require_metric(metric)
         if max(len(x), len(y)) ** 2 > LAZY_FROM if lazy is None else _checks.flag("lazy", lazy):
@@ -290,8 +291,7 @@ class Problem:
                 as_gram(f"kernels[{k}]", kernel, len(p), costs.directions("XY"[k], p), lazy=built.is_lazy)
                 for k, (kernel, p) in enumerate(zip(sides, (x, y), strict=True))
             )
-        features = _tables.first(_tables.labels(X, "columns"), _tables.labels(Y, "columns"))
-        about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost, features
+        about: Any = (x, y), (rows, cols), senses_of(sense), _tables.library(X, Y, a, b), link_cost, coordinates
         return cls(built, a, b, sides[0], sides[1], unbalanced, reg, *about)
 
     @property
@@ -548,7 +548,9 @@ def refuse(problem: Problem, **given: Any) -> None:
         value, default = value if isinstance(value, tuple) and name not in ("kernels", "a", "b") else (value, None)
         same = value is default or (isinstance(value, str | float | int) and value == default)
         if not same:
-            raise TypeError(f"{name} must not be given beside a Problem, of which it is a part, got {name}={value!r}")
+            raise TypeError(
+                f"{name} must not be given together with a Problem, which has its own, got {name}={value!r}"
+            )
 
 
 def second_by_name(C: Any, name: str, second: Any, named: Any) -> tuple[Any, Any]:

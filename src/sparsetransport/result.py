@@ -223,9 +223,9 @@ class Result(Gap):
     def marginal_errors(self) -> tuple[float, float]:
         """The marginal errors of rows and columns, as shares of the total masses of ``a`` and ``b``.
 
-        The error of a side is the sum of what its points lack, or the sum of what they have too much, whichever is
-        larger. The two sums are equal if the plan moves the whole mass of the side. Every point counts for itself,
-        whatever the kernel. Only what the sense of the side penalises counts.
+        The error of a side is the sum of what its points lack, or the sum of what they have in excess, whichever is
+        larger. The two sums are equal if the plan moves the whole mass of the side. Every point counts individually,
+        whatever the kernel, and only deviations that the sense of the side penalises count.
         """
         first, second = (
             max(
@@ -242,15 +242,15 @@ class Result(Gap):
         r"""The marginal errors of rows and columns in the norms of their kernels, as shares of the masses' norms.
 
         The error of the rows is :math:`\|\gamma 1 - a\|_{G_a} / \|a\|_{G_a}`: what the objective penalises. Errors
-        between points that the kernel takes for alike count less than in `marginal_errors`.
+        between points that the kernel treats as similar count less than in `marginal_errors`.
         """
         return self._facts.kernel_errors
 
     @property
     def without_link(self) -> tuple[list[Any], list[Any]]:
-        """The rows and the columns that want mass and have no link, by label where there are any.
+        """The rows and the columns with positive mass and no link, by label where there are labels.
 
-        Under a kernel other than `Delta` the links of points close by may stand for theirs.
+        Under a kernel other than `Delta` they may be represented by the links of nearby points.
         """
         names = describe.ends(self._facts.labels, self._parts.shape)
         first, second = ([names[side][k] for k in without_link(self._parts, side)] for side in (0, 1))
@@ -411,7 +411,7 @@ class Result(Gap):
             name, told = ("a_to_b", "b_to_a")[side], describe.named(lost, self._facts.labels[side])
             _checks.warn(
                 f"{name} is NaN for {len(lost)} of {len(found)} points, which have no link{told}: raise the budget, or "
-                "take a kernel other than Delta, under which links close by stand for theirs"
+                "take a kernel other than Delta, under which nearby links represent them"
             )
         return found
 
@@ -435,13 +435,13 @@ class Result(Gap):
         Parameters
         ----------
         effort : {"quick", "default", "thorough"} or Effort, optional
-            "quick" is the cheap bound, "default" the tight one; "thorough" goes on with the next stronger bound, branch
-            and bound among them, until the gap is within the tolerance or nothing helps. "thorough" if there is a
-            time limit, otherwise "default".
+            "quick" is the cheap bound, "default" the tight one; "thorough" continues with stronger bounds, including
+            branch and bound, until the gap is within the tolerance or nothing helps. By default "thorough" if there
+            is a time limit, otherwise "default".
         gap_tol : float
             Stronger bounds follow until the relative gap is below this.
         time_limit : float, optional
-            Seconds after which no stronger bound is begun, and those that go on for long are stopped.
+            Seconds after which no further bound is started, and long computations are stopped.
         progress : bool
             Show the gap so far on a terminal.
 

@@ -92,9 +92,9 @@ def read(path: Any) -> Contents:
     try:
         arrays, meta = _read_npz(path) if kind == ".npz" else _read_json(path)
         if meta.get("format") != FORMAT:
-            raise ValueError("it has no format of a saved result")
+            raise ValueError("it does not have the format of a saved result")
         if meta.get("version") != VERSION:
-            raise ValueError(f"it has version {meta.get('version')!r} of the format, and this package reads {VERSION}")
+            raise ValueError(f"it has version {meta.get('version')!r} of the format, but this package reads {VERSION}")
         return _contents(arrays, meta)
     except (ValueError, TypeError, KeyError, zipfile.BadZipFile, EOFError, RecursionError, OverflowError) as error:
         told = f"there is no {error}" if isinstance(error, KeyError) else str(error)
@@ -145,13 +145,8 @@ def _of_problem(problem: Problem, arrays: Arrays) -> dict[str, Any]:
         arrays["link_cost"] = problem.link_cost
     metric = {code: name for name, code in METRICS.items() if name != "cosine"}  # which is scaled squared distances
     lazy = {"metric": metric[cost.kind], "scale": cost.scale} if problem.cost.is_lazy else None
-    return {
-        "lazy": lazy,
-        "kernels": kernels,
-        "unbalanced": problem.unbalanced,
-        "reg": problem.reg,
-        "features": problem.features,
-    }
+    numbers = {"unbalanced": problem.unbalanced, "reg": problem.reg}
+    return {"lazy": lazy, "kernels": kernels, "coordinates": problem.coordinates, **numbers}
 
 
 def _of_limits(limits: Limits, arrays: Arrays) -> dict[str, Any]:
@@ -296,10 +291,10 @@ def _problem(held: dict[str, Any], read: _Reader, parts: Parts, facts: Facts) ->
     first, second = (_gram(side, about, read, length) for side, about, length in sides)
     weights, reg = _pair(held["unbalanced"], float), _float(held["reg"])
     fees = read.floats("link_cost", m, n) if "link_cost" in read.arrays else None
-    features = held.get("features")  # which older files do not have
-    if features is not None and (parts.points is None or len(features) != parts.points[0].shape[1]):
-        raise ValueError("there must be a label for each feature of the points")
-    about: Any = parts.points, facts.labels, parts.sense, facts.library, fees, features
+    names = held.get("coordinates")
+    if names is not None and not (isinstance(names, list) and parts.points and len(names) == parts.points[0].shape[1]):
+        raise ValueError("there must be a name for each coordinate")
+    about: Any = parts.points, facts.labels, parts.sense, facts.library, fees, names
     return Problem(cost, *parts.wanted, first, second, weights, reg, *about)
 
 
@@ -335,20 +330,20 @@ def _limits(held: dict[str, Any], read: _Reader, shape: tuple[int, int]) -> Limi
 
 def _float(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"a number is {value!r}")
+        raise ValueError(f"it has {value!r} in place of a number")
     return float(value)
 
 
 def _text(value: Any) -> str | None:
     if not isinstance(value, str | None):
-        raise ValueError(f"a name is {value!r}")
+        raise ValueError(f"it has {value!r} in place of a name")
     return value
 
 
 def _pair(value: Any, kind: Any) -> Any:
     """Two values of a kind."""
     if not isinstance(value, tuple) or len(value) != 2 or not all(isinstance(each, kind) for each in value):
-        raise ValueError(f"a pair is {value!r:.80}")
+        raise ValueError(f"it has {value!r:.80} in place of a pair")
     return value
 
 
@@ -402,7 +397,7 @@ def _decoded(text: str) -> dict[str, Any]:
 
 
 def _refused(name: str) -> float:
-    raise ValueError(f"it has the number {name}")
+    raise ValueError(f"it contains the number {name}")
 
 
 def _as_json(array: NDArray[Any]) -> dict[str, Any]:
@@ -417,7 +412,7 @@ def _from_json(name: str, held: dict[str, Any]) -> NDArray[Any]:
     dtype, data = _checks.choice(f"the dtype of {name}", held["dtype"], _DTYPES), held["data"]
     kinds = (int, float) if dtype.kind == "f" else (int,)
     if not all(type(each) in kinds for each in data):
-        raise ValueError(f"{name} holds something else than numbers")
+        raise ValueError(f"{name} must hold numbers only")
     return np.array(data, dtype).reshape(held["shape"])
 
 

@@ -186,21 +186,21 @@ def solve_shared(
     ----------
     problems : list
         The scenarios, each a `Problem`, a cost matrix or a tuple ``(C, a, b)``, all of one shape; masses, costs and
-        kernels may differ. Their marginals are soft, and links cost nothing: see
-        `apps.network_design.design` for supply and demand that are hard. Scenarios that share the cost object, which
-        ``dataclasses.replace(problem, b=...)`` keeps, need its memory once.
+        kernels may differ. Marginals must be soft, and links must not have a cost: see
+        `apps.network_design.design` for hard supply and demand. Scenarios that share the cost object, which
+        ``dataclasses.replace(problem, b=...)`` keeps, store it only once.
     budget : int, Matroid or None
         The largest number of links, or any other budget, as in `solve`; None for no limit.
     weights : array of shape (z,), optional
-        How much each scenario counts; positive. 1/z each by default.
+        The weights of the scenarios, positive; 1/z each by default.
     fixed : list of pairs, or int array of shape (k, 2), optional
         Links that exist already. They count in the budget and are kept, whether they are used or not.
     start : list of pairs, Result, SharedResult or plan, optional
         A warm start: begin with these links, and drop those that are not used. Of a plan, an array of floats of shape
         (m, n), the entries with mass are taken.
     kernels, unbalanced, reg, sense
-        As in `solve`, for scenarios that are not a `Problem`, which has its own. Senses other than "=" are those of all
-        scenarios, need ``reg=0``, and take no ``callback``.
+        As in `solve`, for scenarios that are not a `Problem`, which has its own. A sense other than "=" must be the
+        same in all scenarios, and needs ``reg=0`` and no ``callback``.
     effort
         As in `solve`; ``polish`` is an older name for it.
     tol : float, optional
@@ -208,7 +208,7 @@ def solve_shared(
     n_jobs : int, optional
         Threads: -1 for all cores; None for one. The result does not depend on it.
     callback : callable, optional
-        Called after each step with its index, pair, objective and number of links; a true answer stops the solve.
+        Called after each step with its index, pair, objective and number of links; if it returns true, the solve stops.
     progress : bool
         Show links and objective so far on a terminal.
 
@@ -306,7 +306,7 @@ def checked_problems(problems: Iterable[Any], *, sided: bool = False, **geometry
             one = as_problem(*_aligned(item if isinstance(item, tuple) else (item,), *labels), **geometry)
             for held, wanted, of in zip(one.labels, labels, ("rows", "columns"), strict=True):
                 if _tables.order("its tables", held, wanted, of) is not None:
-                    raise ValueError(f"a Problem must have its labels in the order of the {of} of the others")
+                    raise ValueError(f"its labels of the {of} must be in the order of those of the other problems")
         except (TypeError, ValueError) as error:
             raise type(error)(f"problems[{k}]: {error}") from None
         require_plain(one.like(sense=("=", "=")) if sided else one, f"problems[{k}]: solve_shared")

@@ -106,7 +106,7 @@ def find_shared(search: SharedSearch) -> SharedOutcome:
 def _find_with_slack(search: SharedSearch) -> SharedOutcome:
     """The best links with one-sided marginals, by entries for slack, as for one problem."""
     if search.callback is not None:
-        raise ValueError('callback must not be given where sense is not "="')
+        raise ValueError('callback must be None in solve_shared where sense is not "="')
     first, shape = search.problems[0], search.problems[0].shape
     wide = search._replace(
         problems=[slack.Slacked.of(problem) for problem in search.problems],

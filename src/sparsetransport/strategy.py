@@ -66,7 +66,7 @@ def _find_with_slack(search: Search) -> Outcome:
     """The best plan with one-sided marginals and kernels or ``reg``, by entries for slack."""
     problem, how = search.problem, search.effort
     if search.callback is not None:
-        raise ValueError('callback must not be given where sense is not "=", unless kernels are Delta() and reg is 0')
+        raise ValueError('callback must be None where sense is not "=", unless kernels are Delta() and reg is 0')
     pairs, slacks = slack.first_slack(problem)
     given, mass = search.given, None
     if not given.pairs or given.mass is not None:
@@ -287,7 +287,7 @@ def _improve_on_trees(improvers: Sequence[Any], solver: TreeSolver, search: Sear
         if isinstance(improver, effort.Perturb):
             _perturb(improver, solver, search)
         elif not isinstance(improver, effort.TreeSearch):
-            raise TypeError(f"effort: {improver!r} is no improver on trees")
+            raise TypeError(f"effort must hold improvers of trees, got {improver!r}")
         elif not solver.stopped:
             solver.improve(improver)
     return solver.outcome()
@@ -373,7 +373,7 @@ Begun = OMPSolver | Links | Outcome
 @singledispatch
 def begin(start: Any, search: Search, best: Outcome | None) -> Iterator[Begun]:
     """Where a start begins, if it applies; ``best`` is the best plan so far."""
-    raise TypeError(f"effort: {start!r} is no start")
+    raise TypeError(f"effort must hold registered starts, got {start!r}")
 
 
 @begin.register

@@ -122,7 +122,7 @@ def _sided_lines(result: "Result") -> dict[str, str]:
         )
         if result._backing.totals_differ():
             sent, received = (f"{float(wanted.sum()):.6g}" for wanted in parts.wanted)
-            lines["links needed"] += f": the totals, {sent} and {received}, differ, and neither side may keep the rest"
+            lines["links needed"] += f": the totals, {sent} and {received}, do not allow both hard marginals"
     return lines
 
 

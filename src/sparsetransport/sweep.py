@@ -63,7 +63,7 @@ def solve_sweep(
     if budgets is None or not hasattr(budgets, "__iter__"):
         raise TypeError(f"budgets must be a list of budgets, got {budgets!r}")
     if "budget" in options:
-        raise TypeError("budget must not be given to solve_sweep, which takes a list: budgets=")
+        raise TypeError("budget must not be given to solve_sweep, which takes a list, budgets=[...]")
     checked = [Options.checked(budget=budget, **options) for budget in budgets]
     problem = as_problem(C, a, b, kernels=kernels, unbalanced=unbalanced, reg=reg, sense=sense, link_cost=link_cost)
     found: list[Result] = []

@@ -326,9 +326,9 @@ def test_bad_links(folder, text, message):
         (("--fixed-free",), "--fixed-free needs --fixed"),
         (
             ("--supply", "at-most"),
-            "--supply must be a file, got at-most: how much of the demand to serve goes to --serve",
+            "--supply must be a file, got at-most: for how much of the demand to serve use --serve",
         ),
-        (("--demand", "exact"), "--demand must be a file, got exact: how much of the demand to serve goes to --serve"),
+        (("--demand", "exact"), "--demand must be a file, got exact: for how much of the demand to serve use --serve"),
         (("--max-per-plant", "many.csv"), "cannot read many.csv: No such file or directory"),
         (("--out", "/proc/network.csv"), "cannot open /proc/network.csv: "),
         (("--held-out", "nothing.csv"), "cannot read nothing.csv: No such file or directory"),

@@ -129,7 +129,7 @@ def test_masses_with_names_need_no_header(folder):
     assert (answer.exit_code, answer.stderr) == (
         2,
         "Error: a.csv, line 1, column 2: 'West' is not a number, "
-        "and others of the line are, so it is no header either\n",
+        "but other cells of the line are, so the line is no header\n",
     )
 
 
@@ -165,7 +165,8 @@ def test_a_header_of_costs_may_have_numbers_for_names(folder, text, label, names
     assert answer.stderr == (
         ""
         if sure
-        else "Warning: c.csv, line 1 is read as a header, and the first column as names: --label-column depot says so\n"
+        else "Warning: c.csv, line 1 is read as a header, and the first column as names: "
+        "--label-column depot confirms it\n"
     )
     assert reading.read_costs(folder / "c.csv", "C", label=label or text.partition(",")[0]).matrix.tolist() == [
         [3.0, 4.0],
@@ -179,8 +180,8 @@ def test_a_first_line_of_costs_that_may_be_either_is_refused(folder):
     answer = invoke("--cost-matrix", "c.csv")
     assert (answer.exit_code, answer.stderr) == (
         2,
-        "Error: c.csv, line 1, column 1: 'the depot' is not a number, and others of the line are; "
-        "if it is a header, --label-column 'the depot' says so\n",
+        "Error: c.csv, line 1, column 1: 'the depot' is not a number, but other cells of the line are; "
+        "if it is a header, use --label-column 'the depot'\n",
     )
 
 
@@ -210,7 +211,7 @@ def test_numbers_of_rows_among_the_costs(folder, text):
     title = text.partition(",")[0]
     answer = invoke("--cost-matrix", "c.csv", "--out", "-")
     assert answer.stderr == (
-        f"Warning: the column '{title}' of c.csv is read as costs: are these names? --label-column {title}\n"
+        f"Warning: the column '{title}' of c.csv is read as costs: if these are names, use --label-column {title}\n"
     )
     answer = invoke("--cost-matrix", "c.csv", "--label-column", title, "--unbalanced", 100, "--budget", 2, "--out", "-")
     names = [row.split(",")[0] for row in text.split()[1:]]

@@ -98,7 +98,7 @@ def test_all_is_content_where_data_is_missing(fakes, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        ([], 2, "name the experiment: broken, hungry, good or all"),
+        ([], 2, "give the name of an experiment: broken, hungry, good or all"),
         (["table-9"], 2, "the experiment must be broken, hungry, good or all, got 'table-9'"),
         (["good", "--data", "gone"], 2, "--data gone is not a folder"),
         (["hungry"], 2, "this needs CIFAR-10: get it from somewhere"),

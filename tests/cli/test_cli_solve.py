@@ -369,7 +369,7 @@ def test_columns_may_be_given_for_each_file(folder):
     (folder / "depots.csv").write_text("Depot Name,Stock [t],x,y\nUlm,1,0,0\nBrno,3,1,1\n")
     (folder / "shops.csv").write_text("y,x,Shop,Need\n1,1,a,3\n0,0,b,1\n")
     answer = invoke("depots.csv", "shops.csv")
-    assert "are these names? --label-column 'Depot Name' keeps them" in answer.stderr
+    assert "if these are names, use --label-column 'Depot Name'" in answer.stderr
     names = ["--label-column", "Depot Name", "--label-column", "Shop"]
     masses = ["--mass-column", "Stock [t]", "--mass-column", "Need"]
     options = ["--kernel", "delta", "--unbalanced", 1e5, "--budget", 2, "--out", "-"]
@@ -502,8 +502,8 @@ SENTENCES = [
     ("good.csv word.csv", "word.csv, line 4, column 'y': 'four' is not a number"),
     ("good.csv hole.csv", "hole.csv, line 2, column 'y': the cell is empty"),
     ("nan.csv good.csv", "nan.csv, line 2, column 2: nan is not a finite number"),
-    ("half.csv good.csv", "half.csv, line 1, column 2: 'two' is not a number, and others of the line are"),
-    ("index.csv good.csv", "index.csv has a column without a name: say with --columns which ones to use"),
+    ("half.csv good.csv", "half.csv, line 1, column 2: 'two' is not a number, but other cells of the line are"),
+    ("index.csv good.csv", "index.csv has a column without a name: choose the columns of coordinates with --columns"),
     ("twice.csv good.csv --columns x", "--columns x: twice.csv has 2 columns 'x'"),
     ("spaces.csv spaces.csv", "spaces.csv, line 2, column '1 2': '3 4' is not a number"),
     ("latin.csv good.csv", "latin.csv must be text in UTF-8 (invalid start byte at byte 4): save it as CSV UTF-8"),
@@ -529,7 +529,7 @@ SENTENCES = [
     ),
     ("good.npy good.npy --mass-column w", "--mass-column w: good.npy has no names of columns"),
     ("ragged.csv good.csv --columns x", "ragged.csv, line 2"),
-    ("named.csv good.csv", "named.csv, line 2, column 'id': 'u' is not a number; are these names? --label-column id"),
+    ("named.csv good.csv", "column 'id': 'u' is not a number; if these are names, use --label-column id"),
     ("negative.csv negative.csv --mass-column mass", "column 'mass': must not be negative, got -1"),
     (
         "wide.csv wide.csv --mass-column z --a three.npy",
@@ -555,7 +555,7 @@ SENTENCES = [
     ("--cost-matrix good.npy --metric cosine", "--metric must not be given with a matrix of costs"),
     ("zero.npy good.npy --metric cosine", "X has the zero vector at row 0"),
     ("good.npy good.npy --within -0.1", "--within must be a number that is not negative, got -0.1"),
-    ("good.npy good.npy --within 0.1 --budget 3", "--within finds the budget and must not be given with --budget"),
+    ("good.npy good.npy --within 0.1 --budget 3", "--within must not be given with --budget, since it finds"),
     ("good.npy good.npy --budget 0", "--budget must be a positive int, got 0"),
     ("good.npy good.npy --per-row -1", "--per-row must be a positive int, got -1"),
     ("good.npy good.npy --per-column 0", "--per-column must be a positive int, got 0"),
@@ -571,9 +571,9 @@ SENTENCES = [
     ("good.npy good.npy --bound loose", "--bound must be one of 'none', 'cheap', 'tight', got 'loose'"),
     (
         "good.npy good.npy --unbalanced much",
-        "--unbalanced must be a number, two of them (3,5), or auto or a multiple",
+        "--unbalanced must be a number, two numbers (3,5), auto or a multiple",
     ),
-    ("good.npy good.npy --unbalanced 1,2,3", "--unbalanced must be a number, two of them (3,5), or auto"),
+    ("good.npy good.npy --unbalanced 1,2,3", "--unbalanced must be a number, two numbers (3,5), auto"),
     ("good.npy good.npy --unbalanced 0", "--unbalanced must be a positive number, got 0.0"),
     ("good.npy good.npy --reg -1", "--reg must be a number that is not negative, got -1.0"),
     ("good.npy good.npy --reg nan", "--reg must be a number that is not negative, got nan"),
@@ -765,18 +765,18 @@ def test_numbers_that_may_be_names_are_pointed_out(folder, title):
     """Codes of plants are whole numbers, each once; costs under such a title need not be."""
     (folder / "ids.csv").write_text(f"{title},P1,P2\n1000,5,6\n2000,7,8\n")
     assert (
-        f"the column '{title}' of ids.csv is read as costs: are these names?"
+        f"the column '{title}' of ids.csv is read as costs: if these are names"
         in invoke("--cost-matrix", "ids.csv").stderr
     )
     (folder / "costs.csv").write_text(f"{title},P1,P2\n1.5,5,6\n2.75,7,8\n")
-    assert "are these names?" not in invoke("--cost-matrix", "costs.csv").stderr
+    assert "are names" not in invoke("--cost-matrix", "costs.csv").stderr
 
 
 def test_names_of_masses_that_are_numbers_need_a_header(folder):
     (folder / "c.csv").write_text("depot,A,B\n10,5,6\n20,7,8\n")
     (folder / "a.csv").write_text("10,3\n20,4\n")
     answer = invoke("--cost-matrix", "c.csv", "--label-column", "depot", "--a", "a.csv")
-    assert "it has 2: give names that are numbers a header line" in answer.stderr
+    assert "it has 2: if the names are numbers, add a header line" in answer.stderr
     (folder / "a.csv").write_text("id,mass\n20,4\n10,3\n")
     assert invoke("--cost-matrix", "c.csv", "--label-column", "depot", "--a", "a.csv").exit_code == 0
 
@@ -784,19 +784,19 @@ def test_names_of_masses_that_are_numbers_need_a_header(folder):
 def test_the_summary_says_who_has_no_link(files):
     soft = invoke("x.npy", "y.npy", "--budget", 1).stdout
     assert re.search(r"^without a link: \d+ of \d+ rows \(.*\) and \d+ of \d+ columns \(.*\)$", soft, re.M)
-    assert soft.count("(with --kernel delta every point counts for itself)") == 2
+    assert soft.count("(with --kernel delta every point counts individually)") == 2
     assert "--kernel delta" not in invoke("x.npy", "y.npy", "--budget", 1, "--kernel", "delta").stdout
 
 
 class TestOutputs:
     """What is there already is kept: permissions, pipes and links; names come out as they are, never as commands."""
 
-    NAMES = "Köln,=1+1,-Ulm,-3,\x1b[2J"
+    NAMES = "Köln,=1+1,-Ulm,＝1+1,-3,\x1b[2J"
 
     @pytest.fixture
     def costs(self, folder):
         path = folder / "costs.csv"
-        path.write_text(f"depot,{self.NAMES}\nÅrhus,1,2,3,4,5\n", encoding="utf-8")
+        path.write_text(f"depot,{self.NAMES}\nÅrhus,1,2,3,4,5,6\n", encoding="utf-8")
         return path
 
     @pytest.mark.parametrize("name", ["plan.csv", "plan.json", "plan.npz", "plan.png"])
@@ -815,6 +815,13 @@ class TestOutputs:
         assert invoke("x.npy", "y.npy", "--budget", 5, "--out", "plan.csv").exit_code == 0
         assert len(reader.communicate(timeout=30)[0].splitlines()) == 6
         assert (files / "plan.csv").is_fifo()
+
+    def test_links_in_a_circle_are_one_sentence(self, files):
+        (files / "plan.csv").symlink_to("other.csv")
+        (files / "other.csv").symlink_to("plan.csv")
+        answer = invoke("x.npy", "y.npy", "--budget", 5, "--out", "plan.csv")
+        assert answer.exit_code == 2
+        assert re.fullmatch(r"Error: cannot open plan\.csv: .*symbolic links\n", answer.stderr)
 
     def test_a_full_disk_names_the_file(self, files):
         (files / "plan.csv").symlink_to("/dev/full")
@@ -846,6 +853,7 @@ class TestOutputs:
             "Köln",
             "'=1+1",
             "'-Ulm",
+            "'＝1+1",
             "-3",
             "\\x1b[2J",
         ]
@@ -981,7 +989,7 @@ def test_a_limit_of_time_that_leaves_no_plan_is_told(market, monkeypatch):
 
     monkeypatch.setattr(solve, "_solved", stopped)
     answer = invoke(*market, "--mass-column", "mass", "--supply", "at-most", "--demand", "exact", "--budget", 5)
-    assert "Warning: the time limit was reached, and this plan does not keep the hard marginals" in answer.stderr
+    assert "Warning: the time limit was reached, and this plan violates the hard marginals" in answer.stderr
 
 
 def test_links_that_cost_something(folder):

@@ -223,7 +223,7 @@ def test_data_frames():
         ({"kernel": np.eye(4)}, "kernel must be one of"),
         ({"unbalanced": (1.0, -1.0)}, "unbalanced must be a positive number, got -1.0"),
         ({"unbalanced": "auto"}, "unbalanced must be a positive number or a pair of them, got 'auto'"),
-        ({"unbalanced": (1.0, 2.0, 3.0)}, "unbalanced must be one for both sides or a pair, got 3"),
+        ({"unbalanced": (1.0, 2.0, 3.0)}, "unbalanced must be one value for both sides or a pair, got 3"),
         ({"reg": -1.0}, "reg must be a number that is not negative, got -1.0"),
     ],
 )

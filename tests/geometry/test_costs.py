@@ -53,7 +53,7 @@ def test_nearly_parallel_vectors_keep_their_digits():
 def test_points_whose_squares_would_be_lost_are_refused(size, metric, lazy):
     rng = np.random.default_rng(0)
     X, Y = size * rng.random((4, 2)), size * rng.random((5, 2))
-    with pytest.raises(ValueError, match="X and Y must have numbers between 1e-50 and"):
+    with pytest.raises(ValueError, match="X and Y must have absolute values between 1e-50 and"):
         st.solve_sample(X, Y, budget=3, metric=metric, lazy=lazy)
 
 

@@ -53,7 +53,7 @@ def dense(problem: Problem, method: str, *, balanced: bool) -> Dense:
         raise ValueError(f"C must be finite for {method}, which cannot forbid pairs, got +inf")
     rows, cols = np.flatnonzero(problem.a), np.flatnonzero(problem.b)
     if not rows.size or not cols.size:
-        raise ValueError(f"a and b must have mass for {method}, got totals {problem.a.sum()} and {problem.b.sum()}")
+        raise ValueError(f"a and b must have positive totals for {method}, got {problem.a.sum()} and {problem.b.sum()}")
     a, b = problem.a[rows], problem.b[cols]
     if balanced:
         b = b * (a.sum() / b.sum())

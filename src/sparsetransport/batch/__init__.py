@@ -49,7 +49,7 @@ def solve_batch(
     problems: Iterable[Any], *, on_error: str, **options: Unpack[BatchOptions]
 ) -> list[Result | ProblemError]: ...
 def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: Unpack[BatchOptions]) -> list[Any]:
-    """Solve many problems, of equal or different sizes; returns the results in order.
+    """Solve many problems, of equal or different sizes, and return the results in order.
 
     The results are those of ``solve(..., effort="quick")`` for each problem. With delta kernels on both sides,
     ``effort="default"`` finds better plans, in some milliseconds a problem instead of tenths of a millisecond.
@@ -61,7 +61,8 @@ def solve_batch(problems: Iterable[Any], *, on_error: str = "raise", **options: 
         iterables: ``C`` of shape (N, m, n) alone, or ``zip(C, a, b)``.
     budget : int, Matroid, None or a function, optional
         One budget for all problems; or a function of the shape, such as ``min`` for as many entries as the shorter side
-        has points. The function may be called more than once for a shape; an error in it is an error of the problem.
+        has points. The function may be called more than once for a shape; an error in it counts as an error of the
+        problem.
     kernels, unbalanced, reg, sense, link_cost
         As in `solve`, for costs and masses. A `Problem` has its own and is refused if these are given too.
     n_jobs : int, optional

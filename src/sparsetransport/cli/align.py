@@ -26,7 +26,7 @@ def align(
     first: Annotated[str, typer.Argument(help="The first sentence; or, alone, a file of pairs separated by tabs.")],
     second: Annotated[str | None, typer.Argument(help="The second sentence.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="For a file: write the links there, one line a pair (0-0 1-2).")
+        Path | None, typer.Option(help="For a file of pairs: write the links, one line per pair (0-0 1-2).")
     ] = None,
     encoder: Annotated[
         str, typer.Option(help="minilm, mpnet, glove, or the name or folder of a Hugging Face model.")
@@ -34,7 +34,7 @@ def align(
     layer: Annotated[int | None, typer.Option(help="The hidden layer, counted from the last one, -1.")] = None,
     columns: Annotated[str, typer.Option(help="The columns of the file that hold the sentences.")] = "1,2",
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Write an empty line for a line without these columns.")
+        bool, typer.Option("--skip-bad", help="Write an empty line, not an error, for a line without these columns.")
     ] = False,
     jobs: Annotated[int, typer.Option(help="Number of threads; -1 for all cores, -2 for all but one.")] = 1,
     cache: Annotated[Path | None, typer.Option(help="A folder to cache encodings in.")] = None,
@@ -47,7 +47,7 @@ def align(
             raise ValueError(f"--jobs must be a number of threads, or -1 for all cores, got {jobs}")
         if second is not None:
             if out is not None:
-                raise ValueError("--out is for a file of pairs; two sentences are printed")
+                raise ValueError("--out needs a file of pairs: the links of two sentences are printed")
             drawing = picture(plot)
             with errors().status("reading the sentences"):
                 found = in_background(lambda: WordAligner(encoder, layer=layer, cache=cache).align(first, second))
@@ -55,7 +55,7 @@ def align(
             _draw(found, drawing)
             return
         if plot is not None:
-            raise ValueError("--plot is for two sentences")
+            raise ValueError("--plot needs two sentences, not a file of pairs")
         path = Path(first)
         if not path.is_file():
             raise ValueError(f"give two sentences or a file of pairs: there is no file {first!r}")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_FORMULA = re.compile(r"'*[=+@-]")  # what spreadsheets run, if a cell begins with it
+_FORMULA = re.compile(r"'*[=+@＝＋＠－-]")  # what spreadsheets run, some in full width too, if a cell begins with it
 _QUOTED = re.compile(r'"[^"]*"')
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # the first line of some of Excel's files
 _DECIMALS = re.compile(r"[+-]?\d*([.,])\d+(e[+-]?\d+)?", re.IGNORECASE)

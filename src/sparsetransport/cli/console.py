@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from .. import _checks
-from .._files import is_full, permissions, whole_file
+from .._files import is_full, permissions, real, whole_file
 from .cells import printable
 
 _T = TypeVar("_T")
@@ -133,12 +133,12 @@ def output_file(path: Path) -> Iterator[Path]:
     Missing folders are created, and removed again if the work fails.
     """
     if path.is_dir():
-        raise IsADirectoryError(None, "is a folder", str(path.resolve()))
-    with _folder(path.resolve().parent), whole_file(path) as unfinished:
+        raise IsADirectoryError(None, "is a folder", str(real(path)))
+    with _folder(real(path).parent), whole_file(path) as unfinished:
         try:
             unfinished.touch(permissions(path) or 0o666)  # so that nobody else reads what only the user may read
         except OSError as error:
-            error.filename = str(path.resolve())  # the requested file, not the temporary one
+            error.filename = str(real(path))  # the requested file, not the temporary one
             raise
         yield unfinished
 

@@ -21,7 +21,7 @@ def demo(
     budget: Annotated[int, typer.Option(min=1, help="The number of links of the plan.")] = ports_and_cities.BUDGET,
     debug: Debug = False,
 ) -> None:
-    """Plan which container port serves which city with few links: a table and a plot, without any download."""
+    """Solve a small example, container ports that serve cities over few links: a table and a plot, no download."""
     console = Console()
     picture = out / PICTURE
     with plain_errors(debug), output_file(picture) as unfinished:

@@ -57,7 +57,7 @@ class Request(NamedTuple):
 def design(
     profit: Annotated[
         Path,
-        typer.Option(help="Profit of a unit: a CSV file, plants in rows, products in columns.", rich_help_panel=INPUT),
+        typer.Option(help="Profit per unit: a CSV file, plants in rows, products in columns.", rich_help_panel=INPUT),
     ],
     supply: Annotated[
         Path, typer.Option(help="Capacity: a CSV file, a plant and a number in each row.", rich_help_panel=INPUT)
@@ -68,13 +68,13 @@ def design(
     links: Annotated[int | None, typer.Option(help="The largest number of links.", rich_help_panel=LINKS)] = None,
     link_cost: Annotated[
         str | None,
-        typer.Option(help="What a new link costs: a number, or a file as for --profit.", rich_help_panel=LINKS),
+        typer.Option(help="The cost of a new link: a number, or a file as for --profit.", rich_help_panel=LINKS),
     ] = None,
     serve: Annotated[
         str,
         typer.Option(
             metavar="HOW",
-            help=f"How much of the demand to serve: {', '.join(DEMANDS)} (of it all that the links can carry).",
+            help=f"How much of the demand to serve: {', '.join(DEMANDS)} (all that the links can carry).",
             rich_help_panel=LINKS,
         ),
     ] = DEMANDS[0],
@@ -90,22 +90,26 @@ def design(
     ] = None,
     max_per_plant: Annotated[
         str | None,
-        typer.Option(help="Most links of a plant: a number, or a file as for --supply.", rich_help_panel=LINKS),
+        typer.Option(
+            help="Largest number of links per plant: a number, or a file like --supply.", rich_help_panel=LINKS
+        ),
     ] = None,
     max_per_product: Annotated[
         str | None,
-        typer.Option(help="Most links of a product: a number, or a file as for --supply.", rich_help_panel=LINKS),
+        typer.Option(
+            help="Largest number of links per product: a number, or a file like --supply.", rich_help_panel=LINKS
+        ),
     ] = None,
     weights: Annotated[
         Path | None,
-        typer.Option(help="Weights of the scenarios: a CSV file, a name and a number a row.", rich_help_panel=INPUT),
+        typer.Option(help="Weights of the scenarios: a CSV file with names and numbers.", rich_help_panel=INPUT),
     ] = None,
     held_out: Annotated[
         Path | None,
         typer.Option(help="Held-out scenarios to evaluate on: a file as for --demand.", rich_help_panel=INPUT),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write the links: a .csv file; - for standard output.", rich_help_panel=OUTPUT)
+        Path | None, typer.Option(help="Write the links: .csv, or - for standard output.", rich_help_panel=OUTPUT)
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot the network and its profit: .png, .pdf or .svg.", rich_help_panel=OUTPUT)
@@ -122,7 +126,7 @@ def design(
         for option, path in (("--supply", supply), ("--demand", demand)):
             if str(path) in SENSES and not path.exists():
                 raise ValueError(
-                    f"{option} must be a file, got {path}: how much of the demand to serve goes to --serve"
+                    f"{option} must be a file, got {path}: for how much of the demand to serve use --serve"
                 )
         fee = None if link_cost is None else number_or_file("--link-cost", link_cost)
         if fixed_free and fixed is None:

@@ -160,7 +160,7 @@ def _same_coordinates(one: reading.Side, other: reading.Side, files: tuple[Path,
     if sorted(one.names) != sorted(other.names):
         raise ValueError(
             f"{source} has the columns {', '.join(one.names)} and {target} has {', '.join(other.names)}: "
-            "say with --columns which ones to use"
+            "choose the columns of coordinates with --columns"
         )
     return one.points, other.points[:, [other.names.index(name) for name in one.names]]
 

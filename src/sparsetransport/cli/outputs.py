@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from .. import plotting
+from .._files import real
 from .cells import printable
 from .console import output_file
 
@@ -58,9 +59,10 @@ def _checked(what: str, option: str, path: Path | None, endings: Sequence[str], 
         return Output(what)
     if endings and path.suffix.lower() not in endings:
         raise ValueError(f"{option} {path} must end in {either(endings)}")
-    if any(path.resolve() == other.resolve() for other in inputs):
+    target = real(path)
+    if any(target == real(other) for other in inputs):
         raise ValueError(f"{option} {path} would overwrite the input")
-    return Output(what, path, new_folder=not path.resolve().parent.exists())
+    return Output(what, path, new_folder=not target.parent.exists())
 
 
 def either(endings: Sequence[str]) -> str:

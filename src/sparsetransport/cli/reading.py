@@ -42,13 +42,13 @@ def read_points(
     else:
         chosen = [k for k in range(len(table.columns)) if k not in (mass_at, label_at)]
         if table.names is not None and any(not table.names[k] for k in chosen):
-            raise ValueError(f"{path} has a column without a name: say with --columns which ones to use")
+            raise ValueError(f"{path} has a column without a name: choose the columns of coordinates with --columns")
     if not chosen:
         raise ValueError(f"{path} has no column of coordinates left")
     if label is None and table.names is not None:
         for k in chosen:
             if _is_text(table.columns[k]):
-                hint = f"are these names? {label_option(table.names[k])} keeps them"
+                hint = f"if these are names, use {label_option(table.names[k])}"
                 raise ValueError(f"{table.place(0, k)}: {table.text(k)[0]!r} is not a number; {hint}")
     return Side(
         table.numbers(chosen),
@@ -93,7 +93,8 @@ def _warn_of_ids(table: Table) -> None:
     counted = len(cells) > 1 and np.array_equal(cells - np.arange(len(cells)), np.full(len(cells), cells[0]))
     whole = bool((cells == np.floor(cells)).all()) and len(set(cells.tolist())) == len(cells)
     if (whole and _IDS.fullmatch(title)) or (counted and np.isfinite(cells[0])):
-        _checks.warn(f"the column {title!r} of {table.path} is read as costs: are these names? {label_option(title)}")
+        read = f"the column {title!r} of {table.path} is read as costs"
+        _checks.warn(f"{read}: if these are names, use {label_option(title)}")
 
 
 class Masses(NamedTuple):
@@ -115,7 +116,7 @@ def read_masses(path: Path, key: str) -> Masses:
         titles = table.names
         table = Table(path, None, [table.numbers(range(len(table.columns)))[0]])
     if len(table.columns) > 1:
-        hint = ": give names that are numbers a header line" if len(table.columns) == 2 else ""
+        hint = ": if the names are numbers, add a header line" if len(table.columns) == 2 else ""
         raise ValueError(
             f"{path} must have one column of masses, or names and masses, it has {len(table.columns)}{hint}"
         )
@@ -148,7 +149,7 @@ def _header_of_costs(rows: Rows) -> bool:
     below = [row[0] for row in rows.cells[1:]]
     if titles and not like_a_number(corner) and below and all(map(like_a_number, below)):
         line = f"{rows.path}, line {rows.lines[0]}"
-        _checks.warn(f"{line} is read as a header, and the first column as names: {label_option(corner)} says so")
+        _checks.warn(f"{line} is read as a header, and the first column as names: {label_option(corner)} confirms it")
         return True
     _refuse_words(rows, 0)
     return False
@@ -167,10 +168,8 @@ def _refuse_words(rows: Rows, start: int, *, hint: bool = True) -> None:
     for k, cell in enumerate(rows.cells[0][start:], start):
         if not like_a_number(cell):
             place = f"{rows.path}, line {rows.lines[0]}, column {k + 1}: {cell!r} is not a number"
-            more = (
-                f"; if it is a header, {label_option(cell)} says so" if hint and cell else ", so it is no header either"
-            )
-            raise ValueError(f"{place}, and others of the line are{more}")
+            more = f"; if it is a header, use {label_option(cell)}" if hint and cell else ", so the line is no header"
+            raise ValueError(f"{place}, but other cells of the line are{more}")
 
 
 def _starts_with_names(table: Table) -> bool:

@@ -22,7 +22,7 @@ def reproduce(
     name: Annotated[str | None, typer.Argument(help=f"The experiment, or {ALL}.")] = None,
     names: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     data: Annotated[
-        Path | None, typer.Option(help="The data folder, which some need; default: $SPARSETRANSPORT_DATA.")
+        Path | None, typer.Option(help="The data folder, which some experiments need; default: $SPARSETRANSPORT_DATA.")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Use the paper's sizes where the default is smaller.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The random seed.")] = 0,
@@ -36,7 +36,7 @@ def reproduce(
             return
         known = f"{', '.join(experiments.EXPERIMENTS)} or {ALL}"
         if name is None:
-            raise ValueError(f"name the experiment: {known}")
+            raise ValueError(f"give the name of an experiment: {known}")
         if name != ALL and name not in experiments.EXPERIMENTS:
             raise ValueError(f"the experiment must be {known}, got {name!r}")
         if data is not None and not data.is_dir():

@@ -99,14 +99,20 @@ def solve(
             rich_help_panel=INPUT,
         ),
     ] = None,
-    budget: Annotated[int | None, typer.Option(help="Most links in the whole plan.", rich_help_panel=BUDGET)] = None,
-    per_column: Annotated[int | None, typer.Option(help="Most links of every target.", rich_help_panel=BUDGET)] = None,
-    per_row: Annotated[int | None, typer.Option(help="Most links of every source.", rich_help_panel=BUDGET)] = None,
+    budget: Annotated[
+        int | None, typer.Option(help="Largest number of links in the whole plan.", rich_help_panel=BUDGET)
+    ] = None,
+    per_column: Annotated[
+        int | None, typer.Option(help="Largest number of links of each target.", rich_help_panel=BUDGET)
+    ] = None,
+    per_row: Annotated[
+        int | None, typer.Option(help="Largest number of links of each source.", rich_help_panel=BUDGET)
+    ] = None,
     within: Annotated[
         float | None,
         typer.Option(
             metavar="SHARE",
-            help="Instead of --budget: the fewest links within this share of the unbudgeted optimum, such as 0.05.",
+            help="Instead of --budget: the fewest links whose objective is within this share (0.05) of the optimum.",
             rich_help_panel=BUDGET,
         ),
     ] = None,
@@ -127,48 +133,52 @@ def solve(
     unbalanced: Annotated[
         str | None,
         typer.Option(
-            help="Weight of marginal errors: a number, two (3,5), auto (default) or 100xauto; inf: none allowed.",
+            help="Weight of marginal errors: a number, two (3,5), auto (default) or 100xauto; inf: hard.",
             rich_help_panel=PROBLEM,
         ),
     ] = None,
     supply: Annotated[
         str | None,
-        typer.Option(help=f"What sources send of their masses: {', '.join(SENSES)}.", rich_help_panel=PROBLEM),
+        typer.Option(help=f"How much of its mass a source sends: {', '.join(SENSES)}.", rich_help_panel=PROBLEM),
     ] = None,
     demand: Annotated[
         str | None,
-        typer.Option(help=f"What targets get of their masses: {', '.join(SENSES)}.", rich_help_panel=PROBLEM),
+        typer.Option(help=f"How much of its mass a target receives: {', '.join(SENSES)}.", rich_help_panel=PROBLEM),
     ] = None,
     link_cost: Annotated[
         str | None,
-        typer.Option(help="A fixed cost of every link: a number, or a file as for costs.", rich_help_panel=PROBLEM),
+        typer.Option(
+            help="A fixed cost for each link in use: a number, or a file like costs.", rich_help_panel=PROBLEM
+        ),
     ] = None,
     reg: Annotated[float, typer.Option(help="Weight of the quadratic term.", rich_help_panel=PROBLEM)] = 0.0,
     method: Annotated[str, typer.Option(help=f"{', '.join(METHODS)}.", rich_help_panel=PROBLEM)] = "omp",
     gap_tol: Annotated[
         float | None,
-        typer.Option(help="Improve, and prove, until this relative gap is certified.", rich_help_panel=PROBLEM),
+        typer.Option(help="Continue until this relative gap is certified.", rich_help_panel=PROBLEM),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(help="Seconds after which the best plan and bound so far must do.", rich_help_panel=PROBLEM),
+        typer.Option(help="Stop after so many seconds, with the best plan and bound so far.", rich_help_panel=PROBLEM),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The seed of the random methods.", rich_help_panel=PROBLEM)] = None,
     bound: Annotated[str, typer.Option(help=f"Lower bound: {', '.join(BOUNDS)}.", rich_help_panel=PROBLEM)] = "cheap",
     out: Annotated[
         Path | None,
         typer.Option(
-            help="The plan: .csv, .npz (SciPy) or .json; - for CSV to standard output.", rich_help_panel=OUTPUT
+            help="Write the plan: .csv, .npz (SciPy) or .json; - for CSV on standard output.", rich_help_panel=OUTPUT
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="A plot: .png, .pdf or .svg.", rich_help_panel=OUTPUT)] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot the plan: .png, .pdf or .svg.", rich_help_panel=OUTPUT)
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Compute a transport plan within a budget of links, between the points of two files or for a cost matrix.
 
     Marginals are soft: row and column sums may differ from the masses. With --supply or --demand the marginals of that
-    side are kept, unless --unbalanced gives them a weight, and every point counts for itself unless --kernel says
-    otherwise (see docs/guide.md).
+    side are hard unless --unbalanced gives a weight, and the kernel is delta unless --kernel chooses another one (see
+    docs/guide.md).
     """
     with plain_errors(debug):
         fee = None if link_cost is None else number_or_file("--link-cost", link_cost)
@@ -198,9 +208,9 @@ def solve(
             bound=BOUNDS[bound],
         )
         if within is not None and budget is not None:
-            raise ValueError("--within finds the budget and must not be given with --budget")
+            raise ValueError("--within must not be given with --budget, since it finds the budget itself")
         if within is not None and fee is not None:
-            raise ValueError("--within must not be given with --link-cost, which settles the number of links itself")
+            raise ValueError("--within must not be given with --link-cost, which determines the number of links itself")
         _check(settings)
         inputs = read_inputs(
             source,
@@ -256,7 +266,7 @@ def _warn_of_planning(problem: Problem, result: Result, settings: Settings, inpu
         say(f"Warning: {result.status}: allow more links, or give --unbalanced a weight", "yellow")
     elif result.value == np.inf:
         say(
-            f"Warning: {result.status}, and this plan does not keep the hard marginals: allow more time or more links, "
+            f"Warning: {result.status}, and this plan violates the hard marginals: allow more time or more links, "
             "or give --unbalanced a weight",
             "yellow",
         )
@@ -390,7 +400,7 @@ def _kernel(name: str | None, bandwidth: str | None) -> Any:
 
 def _weights(text: str) -> Any:
     """The number, a multiple of "auto", or two of either."""
-    rule = "two of them (3,5), or auto or a multiple of it (100xauto)"
+    rule = "two numbers (3,5), auto or a multiple of it (100xauto)"
     parts = text.split(",")
     if len(parts) > 2:
         raise ValueError(f"--unbalanced must be a number, {rule}, got {text!r}")
@@ -488,7 +498,7 @@ def _print_summary(problem: Problem, result: Result, details: dict[str, Any]) ->
     sides = names, result.marginal_errors, (problem.gram_a, problem.gram_b)
     for name, error, gram in zip(*sides, strict=True):
         if error >= _MUCH and not gram.is_delta:
-            lines[name] += " (with --kernel delta every point counts for itself)"
+            lines[name] += " (with --kernel delta every point counts individually)"
     console = Console()
     if not console.is_terminal:
         for name, text in lines.items():

@@ -148,6 +148,32 @@ def scan_columns(data: Data, work: Work, counted: bool) -> None:
             _lower(best, line, work.r[i])
 
 
+@part
+def _smallest(line: Floats, shift: Floats) -> int:
+    """Where ``line + shift`` is smallest; -1 if it is nowhere below ``inf``."""
+    smallest, place = np.inf, -1
+    for j in range(line.size):
+        value = line[j] + shift[j]
+        if value < smallest:
+            smallest, place = value, j
+    return place
+
+
+@inlined_part
+def scan_rows(data: Data, work: Work, where: Ints) -> None:
+    """The column with the smallest ``C + c`` off the support of every row, free or not; -1: none."""
+    line = work.best[data.tuning.list_depth]
+    for first in range(0, where.size, BLOCK):
+        last = min(first + BLOCK, where.size)
+        block = cost_block(data.cost, first, last)
+        for i in range(first, last):
+            if work.head[i] < 0:
+                where[i] = _smallest(block[i - first], work.c)
+                continue
+            _mask_support(line, block[i - first], work.head[i], work.link, work.factor.label[1])
+            where[i] = _smallest(line, work.c)
+
+
 @small_part
 def find_row(data: Data, work: Work, j: int, counted: bool) -> int:
     """The row with the smallest ``C + r`` in column ``j`` off the support; only where free, if ``counted``."""

@@ -27,44 +27,54 @@ from ..inner.active_set import DEPENDENT, Factor, drop, gain
 from ..plan import Trace
 from .grow import add_and_log, grow, log, start_afresh
 from .room import Room, has_capacity, is_free, put_back, questions, set_aside
-from .scan import find_row, scan_columns
+from .scan import find_row, scan_columns, scan_rows
 from .state import Data, Saved, Work, couple, diagonal, holds, is_sound, refresh, restore, save, slope
 
 NONE = -1
 
 
 @inlined_part
-def _candidates(data: Data, work: Work, wish: Floats) -> int:
-    """Fill ``wish`` with ``W`` of the best pair of every column; zero where it is not to be tried.
+def _candidates(data: Data, work: Work, wish: Floats, where: Ints) -> int:
+    """Fill ``wish`` with ``W`` of the best pair of every row, and then of every column; zero where not to be tried.
 
+    ``where`` gets the columns of the first. A pair that is the best of both counts for its column alone. Rows and
+    columns have the same say, so that a transposed problem has the same candidates; in large problems columns alone.
     Where the whole plan is full every entry could go for every pair, so only the ``swap_width`` best pairs are tried.
     """
     scan_columns(data, work, False)
-    count, width = 0, data.tuning.swap_width
-    for j in range(wish.size):
-        wish[j] = max(-work.best[0, j] - work.c[j], 0.0)
-        if wish[j] <= data.tol:
-            wish[j] = 0.0
-        count += wish[j] > 0.0
+    m, count, width = where.size, 0, data.tuning.swap_width
+    where[:] = NONE
+    if not data.listed:
+        scan_rows(data, work, where)
+    for k in range(wish.size):
+        wish[k] = 0.0
+        if k >= m:
+            wish[k] = -work.best[0, k - m] - work.c[k - m]
+        elif where[k] >= 0:
+            shifted = cost_entry(data.cost, k, where[k]) + work.r[k]
+            wish[k] = -shifted - work.c[where[k]] if shifted > work.best[0, where[k]] else 0.0
+        if not wish[k] > data.tol:
+            wish[k] = 0.0
+        count += wish[k] > 0.0
     if work.room.left[0] > 0 or count <= width:
         return count
     best = np.zeros(width)  # in descending order
-    for j in range(wish.size):
+    for k in range(wish.size):
         place = width
-        while place > 0 and wish[j] > best[place - 1]:
+        while place > 0 and wish[k] > best[place - 1]:
             if place < width:
                 best[place] = best[place - 1]
             place -= 1
         if place < width:
-            best[place] = wish[j]
+            best[place] = wish[k]
     least, ties = best[width - 1], width
-    for j in range(wish.size):
-        ties -= wish[j] > least
-    for j in range(wish.size):
-        if wish[j] == least and ties > 0:
+    for k in range(wish.size):
+        ties -= wish[k] > least
+    for k in range(wish.size):
+        if wish[k] == least and ties > 0:
             ties -= 1
-        elif wish[j] <= least:
-            wish[j] = 0.0
+        elif wish[k] <= least:
+            wish[k] = 0.0
     return width
 
 
@@ -149,7 +159,8 @@ def _one_for_two(
             least_b, loss_b = row * n + column, loss
     if least_a >= 0 and least_b >= 0:
         change = loss_a + loss_b - wish * wish / (2.0 * diagonal(data, i, j))
-        _write(found, least_a, least_b, i * n + j, NONE, change)
+        first, second = (least_a, least_b) if loss_a < loss_b else (least_b, least_a)
+        _write(found, first, second, i * n + j, NONE, change)
 
 
 @part
@@ -196,19 +207,20 @@ def _two_for_two(data: Data, work: Work, found: Exchanges, effort: Floats) -> No
         s = partner[t]
         if s < 0 or least[t] >= -data.tol * mass[t] or (s < t and partner[s] == t):
             continue
-        i, j, k, l = label[0, t], label[1, t], label[0, s], label[1, s]
-        if k < i:  # the same exchange has one form, whichever entry asks for it
-            i, j, k, l = k, l, i, j
-        _write(found, i * n + j, k * n + l, i * n + l, k * n + j, least[t])
+        u, v = (t, s) if mass[t] > mass[s] else (s, t)  # one form, whichever entry asks and however points are ordered
+        new, other = label[0, u] * n + label[1, v], label[0, v] * n + label[1, u]
+        if costs[at[0, v], at[1, u]] < costs[at[0, u], at[1, v]]:
+            new, other = other, new
+        _write(found, label[0, u] * n + label[1, u], label[0, v] * n + label[1, v], new, other, least[t])
     effort[0] += 2.0 * size * size
 
 
 @inlined_part
 def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: float) -> None:
-    """List the promising exchanges: for the best pair of every column, or for all pairs where there are few."""
+    """List the promising exchanges: for the best pair of every row and column, or for all pairs where there are few."""
     m, n = data.base_r.size, data.base_c.size
-    wish, inverse = np.empty(n), np.full(work.factor.size[0], np.nan)
-    if _candidates(data, work, wish) == 0:
+    wish, where, inverse = np.empty(m + n), np.empty(m, np.int64), np.full(work.factor.size[0], np.nan)
+    if _candidates(data, work, wish, where) == 0:
         return
     if _is_wide(data, work):
         for i in range(m):
@@ -217,14 +229,18 @@ def _collect(data: Data, work: Work, found: Exchanges, effort: Floats, limit: fl
                 if value > -np.inf and not holds(work.head, work.link, work.factor.label[1], i, j):
                     _offer(data, work, i, j, value, True, inverse, found, effort)
     else:
-        for j in range(n):
-            if wish[j] == 0.0:
+        for k in range(m + n):
+            if wish[k] == 0.0:
                 continue
-            i = find_row(data, work, j, False) if data.pricer == 0 else work.where[0, j]
+            i, j = k, k - m
+            if k < m:
+                j = where[k]
+            else:
+                i = find_row(data, work, j, False) if data.pricer == 0 else work.where[0, j]
             if effort[0] > limit:
                 break
             if i >= 0:
-                _offer(data, work, i, j, wish[j], False, inverse, found, effort)
+                _offer(data, work, i, j, wish[k], False, inverse, found, effort)
     _two_for_two(data, work, found, effort)
 
 
@@ -371,7 +387,7 @@ def swap_pass(data: Data, work: Work, spare: Saved, trace: Trace, effort: Floats
     ``spare`` has room for a second plan, to come back to.
     """
     refresh(data, work)
-    room = (data.tuning.swap_width + 1) * work.factor.size[0] + 4 * data.base_c.size
+    room = (data.tuning.swap_width + 1) * work.factor.size[0] + 4 * (data.base_r.size + data.base_c.size)
     if _is_wide(data, work):
         room += data.base_r.size * data.base_c.size * work.factor.size[0]
     found = Exchanges(

@@ -24,18 +24,18 @@ class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
     .. math::
         T(x) = \frac{\sum_{ij} k(x, x_i)\, \gamma_{ij}\, y_j}{\sum_{ij} k(x, x_i)\, \gamma_{ij}} .
 
-    Methods are those of POT's ``ot.da`` classes, but that ``transform`` is the same function of a point whether it was
-    in ``fit`` or not.
+    The methods are those of POT's ``ot.da`` classes, except that ``transform`` is the same function for points that
+    were in ``fit`` and for new ones.
 
     Parameters
     ----------
     budget : int, Matroid or None
-        At most so many links in the whole plan; or any other budget, or None for the unbudgeted optimum.
+        The largest number of links in the whole plan; or any other budget, or None for the unbudgeted optimum.
     kernel : kernel, or rule for the bandwidth of an RBF
-        Under which marginal errors are measured and links stand for the points around them; not ``Delta()``.
+        The kernel of the marginal errors, under which links represent the points around them; not ``Delta()``.
     unbalanced : float, "auto", a multiple of it, or a pair of them
-        The weight of the marginal errors, as in `solve_sample`. The default is a small one, which lets classes have
-        other shares of the target than of the source; "auto" suits equal shares.
+        The weight of the marginal errors, as in `solve_sample`. The default is small, so that classes may have
+        different proportions in the target and in the source; "auto" suits equal proportions.
     reg : float
         The weight of the quadratic term.
     metric : {"sqeuclidean", "euclidean", "cosine"}
@@ -54,17 +54,17 @@ class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     Notes
     -----
-    Averages under a wide kernel shrink a cloud towards its middle. Classifiers of the moved points do better with it;
-    where positions matter, take a narrow kernel, ``unbalanced="auto"`` and more links.
+    Averages under a wide kernel shrink a cloud towards its mean. Classifiers trained on the moved points do better with
+    it; where positions matter, use a narrow kernel, ``unbalanced="auto"`` and more links.
 
-    Without a target, points are moved onto a few of themselves, with a warning; ``target=X`` says that this is meant.
-    Steps of a pipeline before this one see the source
-    alone: scale the target as well. ``pipeline.fit(X, y, sparsetransport__target=Y)`` hands the target on.
+    Without a target, points are moved onto a few of themselves, with a warning; pass ``target=X`` if this is intended.
+    Earlier steps of a pipeline transform the source only, so scale the target as well.
+    ``pipeline.fit(X, y, sparsetransport__target=Y)`` passes the target on.
 
-    On rotated moons, shifted digits, and Gaussian classes and cells of other proportions, a neighbour classifier of the
-    moved points labels the target as well as after the best of ``ot.da``'s ``EMDTransport``, ``SinkhornTransport`` and
-    ``UnbalancedSinkhornTransport``, with less than a hundredth of its links; ``python -m benchmarks.run adaptation``
-    prints the table. The defaults were chosen on other draws than those.
+    On rotated moons, shifted digits, and Gaussian classes and cells in different proportions, a nearest-neighbour
+    classifier trained on the moved points labels the target as well as after the best of ``ot.da``'s ``EMDTransport``,
+    ``SinkhornTransport`` and ``UnbalancedSinkhornTransport``, with less than a hundredth of its links; ``python -m
+    benchmarks.run adaptation`` prints the table. The defaults were chosen on other draws than those.
 
     Examples
     --------
@@ -114,10 +114,12 @@ class SparseTransport(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         source = validate_data(self, X, dtype=np.float64)
         if target is None:
             _require_labels(y, len(source))
-            _checks.warn("target is not given: points are moved onto a few of themselves; target=Y moves them to Y")
+            _checks.warn("target is not given, so points are moved onto a few of themselves: target=Y moves them to Y")
         goal = source if target is None else validate_data(self, target, reset=False, dtype=np.float64)
         if not isinstance(as_kernel("kernel", self.kernel), Radial):
-            raise ValueError(f"kernel must be one under which new points are like others, got {self.kernel!r}")
+            raise ValueError(
+                f"kernel must be RBF, IMQ, IMQv2, Laplace or the bandwidth rule of an RBF, got {self.kernel!r}"
+            )
         require_finite_weights(self.unbalanced, "an estimator")
         found = solve_sample(
             source,

@@ -85,7 +85,7 @@ def points(x: Any, y: Any) -> tuple[Floats, Floats]:
     largest = max(float(np.abs(each).max(initial=0.0)) for each in (x, y))
     if largest and not _SMALLEST <= largest <= _LARGEST:
         raise ValueError(
-            f"X and Y must have numbers between {_SMALLEST:g} and {_LARGEST:g} in size, whose squares can be added, "
+            f"X and Y must have absolute values between {_SMALLEST:g} and {_LARGEST:g}, whose squares can be added, "
             f"got {largest:g} as the largest: choose other units"
         )
     return x, y

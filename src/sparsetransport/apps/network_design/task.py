@@ -118,7 +118,7 @@ def checked_task(
     if link_cost is not None:
         link_cost = _link_cost(link_cost, shape, labels)
     if links is None and link_cost is None:
-        raise TypeError("links must be given unless link_cost is, which then settles how many links are built")
+        raise TypeError("links must be given unless link_cost is given, which then determines the number of links")
     most = _A_POINT * sum(shape) + len(there)
     wanted = most if links is None else _checks.positive_int("links", links)
     if _checks.flag("count_fixed", count_fixed) and wanted < len(there):
