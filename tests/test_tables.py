@@ -151,7 +151,7 @@ class TestPoints:
         for result in (found, st.load(tmp_path / "result.npz")):
             for move in (result.transport, result.inverse_transport):
                 np.testing.assert_array_equal(move(new[["v", "u"]]), move(new.to_numpy()))
-                with pytest.raises(ValueError, match="X must have the same labels as the columns of the points"):
+                with pytest.raises(ValueError, match="must have the same labels as the columns of the points"):
                     move(new.rename(columns={"u": "t"}))
 
     def test_forbidden_pairs(self):
