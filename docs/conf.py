@@ -1,5 +1,6 @@
 """The site: pages of this folder, the docstrings of the package, and a gallery of examples/, run when it is built."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -31,6 +32,10 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # notebooks hold what they show, and tests run them
 autosummary_generate = True
+autosummary_filename_map = {  # names that differ in case alone would be one file on some systems
+    f"sparsetransport.apps.{name}": f"sparsetransport.apps.{name}-class"
+    for name in ("network_design.Design", "colour_transfer.Palette")
+}
 autodoc_typehints = "none"  # docstrings have them in words
 autodoc_default_options = {  # what scikit-learn adds to every estimator
     "exclude-members": "set_fit_request, set_predict_request, set_score_request, get_metadata_routing"
@@ -65,8 +70,20 @@ sphinx_gallery_conf = {
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,
+    "min_reported_time": 3600,  # seconds: those of a first build are mostly compilation
 }
 
 html_theme = "furo"
 html_favicon = "images/favicon.svg"
 html_title = f"sparsetransport {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+
+
+def public(app, what, name, object, options, signature, returned):
+    """No signature for classes that the package makes itself, whose arguments are private."""
+    return ("", None) if what == "class" and re.search(r"[(,]\s*_", signature or "") else None
+
+
+def setup(app):
+    app.connect("autodoc-process-signature", public)

@@ -98,6 +98,7 @@ ARRAYS = {
     "a complex": (TypeError, r"\ba\b.*complex128", lambda: st.solve(C, [1j, 1.0])),
     "a a matrix": (ValueError, r"\ba\b.*1 dimension.*\(1, 2\)", lambda: st.solve(C, [[1.0, 1.0]])),
     "points for costs": (ValueError, r"\ba\b.*\(2, 2\).*solve_sample", lambda: st.solve(np.eye(2), np.eye(2))),
+    "a budget for masses": (ValueError, r"\ba\b.*1 dimension.*by name, as budget=", lambda: st.solve_sample(C, C, 50)),
     "masses for costs": (ValueError, r"\bC\b.*\(2,\).*costs come first", lambda: st.solve([1.0, 1.0], [1.0], C)),
     "many costs": (ValueError, r"\bC\b.*\(3, 2, 2\).*solve_batch", lambda: st.solve(np.ones((3, 2, 2)))),
     "X on a line": (ValueError, r"\bX\b.*\(2,\).*reshape\(-1, 1\)", lambda: st.solve_sample([1.0, 2.0], [1.0])),

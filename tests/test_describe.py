@@ -51,6 +51,8 @@ def test_a_table_of_the_library_that_the_data_came_in(plain):
     sample = st.solve_sample(points, points.select("v", "u", "name").reverse(), budget=4, kernels=st.Delta())
     assert all(source == target for source, target, _, _ in sample.to_frame().iter_rows())
     assert isinstance(sample.to_frame("pandas"), pytest.importorskip("pandas").DataFrame)
+    with pytest.raises(ValueError, match=r"library must be one of 'pandas', 'polars', .*, got 'pola'"):
+        sample.to_frame("pola")
 
 
 def test_a_graph_has_all_points(plain):

@@ -117,3 +117,10 @@ def test_a_full_disk_names_the_file(tmp_path):
     path = tmp_path / "plan.csv"
     with pytest.raises(OSError, match=r"No space left on device: '.*plan\.csv'"), whole_file(path):
         raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_missing_folder_is_told_of_the_file_asked_for(tmp_path):
+    """Not of the temporary one beside it."""
+    path = tmp_path / "missing" / "plan.csv"
+    with pytest.raises(FileNotFoundError, match=r"plan\.csv'$"), whole_file(path) as unfinished:
+        unfinished.write_text("content")

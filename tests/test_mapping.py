@@ -64,7 +64,25 @@ def test_an_empty_plan_leads_nowhere():
 def test_what_new_points_need(narrow):
     with pytest.raises(ValueError, match="X must have 2 features, as the points of the plan, got 3"):
         narrow.transport(np.ones((2, 3)))
+    with pytest.raises(ValueError, match=r"X must have 2 dimensions, got shape \(2,\): each row is a point"):
+        narrow.transport([0.0, 0.0])
     with pytest.raises(ValueError, match="new points need a kernel of the package other than Delta"):
         st.solve_sample(X, Y, budget=3, kernels=st.Delta()).transport(X)
     with pytest.raises(ValueError, match="need points: solve with solve_sample"):
         st.solve(st.cost_matrix(X, Y), budget=3).transport(X)
+
+
+def test_columns_of_new_points_are_matched_by_label(tmp_path):
+    """In whatever order they come, also after the result was saved; other labels are refused."""
+    pd = pytest.importorskip("pandas")
+    first, second, new = (pd.DataFrame(each, columns=["u", "v"]) for each in (X, Y, X[:3]))
+    result = st.solve_sample(first, second[["v", "u"]], budget=8, kernels=st.RBF(0.1))
+    result.save(tmp_path / "plan.json")
+    for known in (result, st.load(tmp_path / "plan.json")):
+        expected = result.transport(X[:3])
+        np.testing.assert_array_equal(known.transport(new[["v", "u"]]), expected)
+        np.testing.assert_array_equal(known.inverse_transport(new[["v", "u"]]), result.inverse_transport(X[:3]))
+        with pytest.raises(ValueError, match="X must have the same labels as the columns of the points of the plan"):
+            known.transport(new.rename(columns={"u": "w"}))
+    with pytest.raises(ValueError, match="Y must have 2 features, as the points of the plan, got 1"):
+        result.inverse_transport(new[["u"]])

@@ -2,6 +2,8 @@
 
 import functools
 import http.server
+import importlib
+import re
 import shutil
 import subprocess
 import sys
@@ -49,6 +51,33 @@ def test_every_public_function_and_class_has_a_page(site):
     assert not [
         name for name in set(st.__all__) - values if not (site / "api" / f"sparsetransport.{name}.html").exists()
     ]
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["estimators", "plotting", "nn", "jax", "baselines", "apps.network_design", "apps.word_alignment"],
+)
+def test_every_function_and_class_of_a_module_has_a_page(site, module):
+    """Except those that only ask for an optional dependency."""
+    held = importlib.import_module(f"sparsetransport.{module}")
+    names = [name for name in held.__all__ if callable(getattr(held, name)) and not name.startswith("require_")]
+    pages = [path.read_text(encoding="utf-8") for path in (site / "api").glob(f"sparsetransport.{module}.*.html")]
+    assert not [name for name in names if not any(f'id="sparsetransport.{module}.{name}"' in page for page in pages)]
+
+
+def test_names_of_files_differ_by_more_than_case(site):
+    """Elsewhere two pages would be one file."""
+    names = [path.relative_to(site).as_posix().lower() for path in site.rglob("*.html")]
+    assert not {name for name in names if names.count(name) > 1}
+
+
+def test_pages_of_the_api_show_what_users_see(site):
+    """Titles without the name of the package, which break in the middle; formulas; no private arguments."""
+    for path in (site / "api").glob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert "<title>sparsetransport." not in page, path
+        assert "\\(\\\\" not in page, path  # a formula that begins with a doubled backslash
+        assert not re.search(r'class="sig-param"><span class="n"><span class="pre">_', page), path
 
 
 def test_the_search_index_has_the_guide(site):
@@ -144,6 +173,6 @@ def test_pictures_of_the_gallery_load(page):
 
 def test_a_phone_shows_pages_without_scrolling_sideways(page):
     page.set_viewport_size({"width": 390, "height": 800})
-    for name in ("index", "gallery/index"):
+    for name in ("index", "guide", "benchmarks", "gallery/index", "notebooks/first-hour", "api/sparsetransport.solve"):
         page.goto(f"/{name}.html")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390

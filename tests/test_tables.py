@@ -37,6 +37,9 @@ class TestSolve:
     def test_masses(self, expected):
         same(st.solve(COSTS, A[BACK], B[TURNED], budget=4), expected)
 
+    def test_masses_in_a_frame_of_one_column(self, expected):
+        same(st.solve(COSTS, A[BACK].to_frame(), B[TURNED].to_frame(), budget=4), expected)
+
     def test_masses_whose_costs_have_no_labels_keep_their_own_order(self, expected):
         same(st.solve(COSTS.to_numpy(), A, B, budget=4), expected)
 
@@ -148,7 +151,7 @@ class TestPoints:
         for result in (found, st.load(tmp_path / "result.npz")):
             for move in (result.transport, result.inverse_transport):
                 np.testing.assert_array_equal(move(new[["v", "u"]]), move(new.to_numpy()))
-                with pytest.raises(ValueError, match="X must have the same labels as the columns of the points"):
+                with pytest.raises(ValueError, match="must have the same labels as the columns of the points"):
                     move(new.rename(columns={"u": "t"}))
 
     def test_forbidden_pairs(self):
@@ -337,6 +340,11 @@ class TestAnnData:
         assert plan.format == "csr"
         with pytest.raises(ValueError, match=r"all rows of the plan in obs_names, once each, got none for \['cell 0'"):
             found.to_obsp(second)
+        np.testing.assert_array_equal(found.transport(first, obsm="X_pca"), found.transport(POINTS[:4, :2]))
+        np.testing.assert_array_equal(
+            found.inverse_transport(second, obsm="X_pca"), found.inverse_transport(POINTS[4:, :2])
+        )
+        np.testing.assert_array_equal(whole.transport(first), whole.transport(POINTS[:4]))
         with pytest.raises(ValueError, match="obsm must be one of"):
             st.solve_sample(first, second, obsm="X_umap")
         with pytest.raises(TypeError, match="Y must be an AnnData where obsm is given, got ndarray"):

@@ -198,7 +198,8 @@ def masses(name: str, value: Any, size: int) -> Floats:
     """Non-negative masses of ``size`` points; uniform with total one for None."""
     if value is None:
         return np.full(size, 1.0 / size)
-    array = real_array(name, _tables.column(value), ndim=1)
+    cure = "a budget is given by name, as budget=..." if isinstance(value, numbers.Real) else ""
+    array = real_array(name, _tables.column(value), ndim=1, cure=cure)
     if array.size != size:
         raise ValueError(f"{name} must have one mass for each of the {size} points, got {array.size}")
     if array.min() < 0.0:

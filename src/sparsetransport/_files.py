@@ -37,6 +37,10 @@ def whole_file(path: Path) -> Iterator[Path]:
             if mode is not None:
                 unfinished.chmod(mode)
             os.replace(unfinished, path)
+        except OSError as error:
+            if error.filename == str(unfinished):
+                error.filename = str(path)
+            raise
         finally:
             with suppress(OSError):
                 unfinished.unlink()

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from . import _tables
+from . import _checks, _tables
 
 _WIDTH, _HEIGHT, _MARGIN = 320.0, 200.0, 10.0  # of the picture, in pixels
 _LINES, _DOTS = 300, 600  # drawn at most
 _COLOURS = "#0072B2", "#D55E00"  # of sources and targets
 _SMALL = 1e-300  # in place of an extent of zero
 _NAMED = 3  # points that a sentence names
+_LIBRARIES = {name: name for name in ("pandas", "polars", "pyarrow", "modin", "cudf")}
 
 
 def ends(labels: tuple[Any, Any], shape: tuple[int, int]) -> tuple[list[Any], list[Any]]:
@@ -29,7 +30,8 @@ def frame(parts: Any, facts: Any, library: str | None) -> Any:
         "mass": parts.mass.copy(),
         "cost": facts.costs.copy(),
     }
-    return _tables.built(columns, library or facts.library or "pandas")
+    chosen = facts.library or "pandas" if library is None else _checks.choice("library", library, _LIBRARIES)
+    return _tables.built(columns, chosen)
 
 
 def graph(parts: Any, facts: Any) -> Any:

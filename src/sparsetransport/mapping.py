@@ -42,12 +42,13 @@ def of_new_points(problem: Problem, parts: Parts, side: int, new: Any) -> Floats
     """The same for points that the plan does not know, under a kernel of the package."""
     near, far, points = _ends(parts, side)
     gram = (problem.gram_a, problem.gram_b)[side]
+    name = "XY"[side]
     new = new.toarray() if hasattr(new, "toarray") else new
-    new = _tables.aligned("X", new, "columns", problem.coordinates, "columns of the points of the plan")
-    given = _checks.real_array("X", new, ndim=2)
+    new = _tables.aligned(name, new, "columns", problem.coordinates, "columns of the points of the plan")
+    given = _checks.real_array(name, new, ndim=2, cure="each row is a point")
     own = _own_points(parts, side)
     if given.shape[1] != own.shape[1]:
-        raise ValueError(f"X must have {own.shape[1]} features, as the points of the plan, got {given.shape[1]}")
+        raise ValueError(f"{name} must have {own.shape[1]} features, as the points of the plan, got {given.shape[1]}")
     kernel = gram.kernel
     if not isinstance(kernel, Radial):
         raise ValueError(

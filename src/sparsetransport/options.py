@@ -34,6 +34,8 @@ _ELSEWHERE = {
     "reg_m": "unbalanced",
     "lam": "unbalanced",
     "n_links": "budget",
+    "k": "budget",
+    "K": "budget",
     "max_nz": "budget",
     "numItermax": "max_iter",
     "tau_a": "unbalanced",

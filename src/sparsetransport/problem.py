@@ -239,7 +239,7 @@ class Problem:
         """A problem from a cost matrix; see ``solve`` for the arguments."""
         if isinstance(C, Problem):
             raise TypeError("C must be an array of costs, got a Problem, which solve takes in place of C")
-        if getattr(a, "ndim", 1) == 2:
+        if getattr(_tables.column(a), "ndim", 1) == 2:
             raise ValueError(
                 f"a must have 1 dimension, got shape {tuple(a.shape)}: it holds masses; points go to solve_sample"
             )

@@ -241,7 +241,7 @@ class Result(Gap):
     def kernel_errors(self) -> tuple[float, float]:
         r"""The marginal errors of rows and columns in the norms of their kernels, as shares of the masses' norms.
 
-        The error of the rows is :math:`\\|\\gamma 1 - a\\|_{G_a} / \\|a\\|_{G_a}`: what the objective penalises. Errors
+        The error of the rows is :math:`\|\gamma 1 - a\|_{G_a} / \|a\|_{G_a}`: what the objective penalises. Errors
         between points that the kernel treats as similar count less than in `marginal_errors`.
         """
         return self._facts.kernel_errors
@@ -385,8 +385,10 @@ class Result(Gap):
         """Where each point of the second side comes from on average; see `a_to_b`."""
         return self._give(self._barycentres(1))
 
-    def transport(self, X: Any) -> Any:
+    def transport(self, X: Any, *, obsm: str | None = None) -> Any:
         """Where new points of the first side go on average, under a kernel other than `Delta`; see `a_to_b`.
+
+        Points are an array, a table, whose columns are matched by label, or an AnnData with its key ``obsm``.
 
         Examples
         --------
@@ -396,11 +398,11 @@ class Result(Gap):
         >>> res.transport([[0.0, 0.0]]).round(1)
         array([[ 5., -0.]])
         """
-        return self._give(self._backing.transport(self._parts, 0, X))
+        return self._give(self._backing.transport(self._parts, 0, _tables.cells("X", X, obsm)))
 
-    def inverse_transport(self, Y: Any) -> Any:
-        """Where new points of the second side come from on average, under a kernel other than `Delta`."""
-        return self._give(self._backing.transport(self._parts, 1, Y))
+    def inverse_transport(self, Y: Any, *, obsm: str | None = None) -> Any:
+        """Where new points of the second side come from on average; see `transport`."""
+        return self._give(self._backing.transport(self._parts, 1, _tables.cells("Y", Y, obsm)))
 
     def _barycentres(self, side: int) -> Floats:
         found: Floats = self._backing.barycentres(self._parts, side)
