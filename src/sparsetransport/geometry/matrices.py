@@ -151,7 +151,7 @@ class Cost:
 
     @cached_property
     def common(self) -> float:
-        """The mean cost, or the middle one where a few far larger ones, which seem to stand for inf, make up the mean."""
+        """The mean cost, or the middle one where a few far larger ones, which may stand for inf, make up the mean."""
         if self.lowest > FAR * self.mean:
             return self.mean
         drawn = np.arange(pairs) if (pairs := int(np.prod(self.shape))) <= _SAMPLE else _drawn(pairs)
