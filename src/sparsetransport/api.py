@@ -216,6 +216,8 @@ def solve_sample(
     ----------
     X, Y : arrays of shape (m, d) and (n, d), tables, or AnnData
         The points; or a `Problem` in place of ``X``, and no ``Y``.
+    a, b, budget, unbalanced, reg, sense, link_cost
+        Masses, budget, weights, senses and costs of links, as in `solve`.
     metric : {"sqeuclidean", "euclidean", "cosine"}
         The cost of moving a unit of mass.
     normalize_cost : bool
@@ -235,8 +237,8 @@ def solve_sample(
         search within a budget, run on the CPU.
     obsm : str, optional
         The key of the points in ``obsm`` of AnnData, such as "X_pca"; without one all variables are taken.
-    a, b, budget, unbalanced, reg, sense, link_cost, method, inner, reclaim, effort, polish, gap_tol, time_limit, start
-        As in `solve`, and so are callback, rng, tol, max_iter and progress.
+    method, inner, reclaim, effort, polish, gap_tol, time_limit, start, callback, rng, tol, max_iter, progress
+        As in `solve`.
 
     Returns
     -------
