@@ -121,7 +121,7 @@ def test_polish_is_another_word_for_it(solve):
     C = np.random.default_rng(1).random((9, 9))
     for old, new in ((False, st.BARE), ("quick", "quick"), (True, "default")):
         np.testing.assert_array_equal(solve(C, budget=9, polish=old), solve(C, budget=9, effort=new))
-    with pytest.raises(TypeError, match="give effort alone"):
+    with pytest.raises(TypeError, match="must not be given together with effort"):
         solve(C, budget=9, polish=True, effort="quick")
 
 

@@ -68,7 +68,8 @@ def test_what_was_tried_is_kept_and_more_links_are_tried_only_where_needed():
     assert found.tried[found.budget - 1].value > found.target
     for number, result in found.tried.items():
         assert len(result.mass) <= number
-        assert result.value == pytest.approx(st.solve(problem_of(0, (30, 25), reg=0.1), budget=number).value)
+        alone = st.solve(problem_of(0, (30, 25), reg=0.1), budget=number).value
+        assert result.value <= alone * (1.0 + 1e-9)  # it may begin with a plan of fewer links
     assert repr(found) == (
         f"Fewest(budget={found.budget}, {found.budget} links, value={found.result.value:.4g}; unbudgeted optimum: "
         f"{len(found.optimum.mass)} links, value={found.optimum.value:.4g})"
