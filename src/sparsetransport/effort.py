@@ -220,7 +220,7 @@ class Prices:
     fall: float = 2e-3  # of the objective: prices whose dual value falls by more ran away
     reach: float = 4.0  # how far prices may move then, in widths of a list
     seed: int = 0  # of the points of coarser levels
-    pivots: int = 4  # pairs of every row and column that may replace links of the plan, in a round,
+    pivots: int = 2  # pairs of every row and column that may replace links of the plan, in a round,
     rounds: int = 6  # of these at the most,
     more_rounds: int = 100  # or so many where ``gap_tol`` asks for them,
     close: float = 1e-4  # or until the certified relative gap is below this
