@@ -151,14 +151,15 @@ class Cost:
 
     @cached_property
     def common(self) -> float:
-        """The mean cost, or the middle one where a few far larger ones, which may stand for inf, make up the mean."""
+        """The mean cost, without the largest one if it seems to stand for inf: all others of a sample are far below."""
         if self.lowest > FAR * self.mean:
             return self.mean
         drawn = np.arange(pairs) if (pairs := int(np.prod(self.shape))) <= _SAMPLE else _drawn(pairs)
         costs = np.abs(self.entries(drawn // self.shape[1], drawn % self.shape[1]))
-        costs = costs[(costs > 0.0) & (costs < np.inf)]
-        middle = float(np.median(costs)) if costs.size else self.mean
-        return middle if middle < FAR * self.mean else self.mean
+        costs = costs[np.isfinite(costs)]
+        rest = costs[costs < costs.max(initial=0.0)]
+        is_apart = 0.0 < rest.max(initial=0.0) < FAR * costs.max(initial=0.0)
+        return float(rest.mean()) if is_apart else self.mean
 
 
 def _drawn(pairs: int) -> Ints:
@@ -192,7 +193,7 @@ class Gram:
         lopsided = float(np.abs(array - array.T).max())
         if lopsided > slack:
             raise ValueError(
-                f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from the transpose: "
+                f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from their mirror: "
                 "compute it in float64, or take the mean of it and its transpose"
             )
         array = 0.5 * (array + array.T)  # also a copy: the user's array may change before a bound is computed
