@@ -193,7 +193,7 @@ class Gram:
         lopsided = float(np.abs(array - array.T).max())
         if lopsided > slack:
             raise ValueError(
-                f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from their mirror: "
+                f"{name} must be symmetric, got entries that differ by {lopsided:.3g} from the transpose: "
                 "compute it in float64, or take the mean of it and its transpose"
             )
         array = 0.5 * (array + array.T)  # also a copy: the user's array may change before a bound is computed
