@@ -323,7 +323,7 @@ class Effort:
 
     hard_least: float = 1e-2  # of the mean mass of a side: points that must have less are sought as if they wanted this
 
-    hard_searches: int = 2  # of the first so many weights are whole ones; later ones improve the best plan
+    hard_searches: int = 3  # of the first so many weights are whole ones; later ones improve the best plan
 
     # fixed costs of links
     slope_rounds: int = 10  # of linear costs in their place, at the most, that make the first plan
