@@ -420,9 +420,9 @@ DEFAULT = replace(
     finish=(Regrow(),),
     tree_finish=(Perturb(),),
     charged_finish=(
-        Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=2e-3, targets=3, seed=1),
-        Perturb(limits=((1000.0, 1e6), (0.0, 6e7)), worse=5e-3),
-        Perturb(limits=((500.0, 3e5), (0.0, 6e7)), worse=1e-3, targets=3, seed=2),
+        Perturb(limits=((1000.0, 1e6), (0.0, 6e7)), worse=2e-3, targets=3, seed=1),
+        Perturb(limits=((1.0, 1e6), (0.0, 6e7)), worse=5e-3),  # as long as the one before, and the next one too
+        Perturb(limits=((0.5, 1e6), (0.0, 6e7)), worse=1e-3, targets=3, seed=2),
     ),
 )
 """The same from a few starts, and again from parts of the best plan; on trees, local search and perturbation."""
