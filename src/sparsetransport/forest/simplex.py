@@ -34,8 +34,8 @@ def optimum(
     if rows.size < max(problem.shape):  # points are left out: it is faster to begin with none
         rows, cols, mass = rows[:0], cols[:0], mass[:0]
     room = np.zeros(points, np.int64), np.zeros(points, np.int64), np.zeros(points)
-    more = [each[: unserved(forest, rows, cols, mass, *room)] for each in room]
-    plant(forest, *(np.concatenate(each) for each in zip((rows, cols, mass), more, strict=True)))
+    count = unserved(forest, rows, cols, mass, *room)
+    plant(forest, *(np.append(given, more[:count]) for given, more in zip((rows, cols, mass), room, strict=True)))
     while pivot(forest, EXACT * problem.scale, turn, effort, effort[0] + _CHUNK) == PAUSED:
         if effort[1] > _PIVOTS * points:
             return None
