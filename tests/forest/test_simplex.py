@@ -6,8 +6,10 @@ import numpy as np
 import oracles
 import pytest
 from cases import clouds, no_cycle, odd, support
+from scipy.optimize import linear_sum_assignment
 
 import sparsetransport as st
+from sparsetransport.engine.room import Constraint
 from sparsetransport.forest import simplex
 from sparsetransport.optimum import shared_out
 
@@ -67,6 +69,63 @@ def test_a_callback_may_stop_before_the_jump():
     result = st.solve(clouds(1), effort=SHORT, callback=lambda step: step.entries == 2)
     assert result.rows.size == 2
     assert result.status is st.Status.STOPPED
+
+
+def test_large_plans_are_not_grown_for_long():
+    """Ten links on the way to the jump, which a callback is told of, where the problem has more than 150 points."""
+    told = []
+    for points, many in ((75, 11), (76, 10)):
+        told.clear()
+        result = st.solve(clouds(0, points, points), callback=lambda step: told.append(step.entries))
+        assert len(told) == 10 if many == 10 else len(told) >= many
+        assert result.path.entries[: len(told)].tolist() == told
+        assert result.status is st.Status.OPTIMAL
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_ties(seed):
+    """With masses and costs that are small integers nearly every pivot moves nothing; it ends at an optimum."""
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(2, 40, 2)
+    masses = (np.ones(m), np.ones(n)) if seed % 2 else (rng.integers(1, 4, m), rng.integers(1, 4, n))
+    problem = st.Problem.from_matrices(rng.integers(0, 3 + seed % 5, (m, n)), *masses, unbalanced=10.0 ** (seed % 6))
+    rows, cols, mass = simplex.optimum(problem, *NOTHING)
+    assert no_cycle(list(zip(rows.tolist(), cols.tolist(), strict=True)))
+    fields = problem.fields(rows, cols, mass)
+    assert np.abs(problem.gradient(fields, rows, cols)).max(initial=0.0) <= 1e-12 * problem.scale
+    assert problem.gradient_rows(fields, 0, m).min() >= -1e-12 * problem.scale
+
+
+@pytest.mark.parametrize("size", [30, 150])
+def test_assignments(size):
+    """Hard marginals of equal masses and costs with many ties: as good as SciPy's assignment."""
+    C = np.random.default_rng(size).integers(0, 20, (size, size)).astype(float)
+    result = st.solve(C, np.ones(size), np.ones(size), unbalanced=np.inf)
+    assert result.value == pytest.approx(C[linear_sum_assignment(C)].sum(), abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(200, 30), (30, 200), (150, 140)])
+def test_lazy_costs_lead_where_the_matrix_does(shape):
+    """They are computed for some rows at a time."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(shape[0], 3)), rng.normal(size=(shape[1], 3)) + 100.0
+    masses = rng.random(shape[0]), rng.random(shape[1])
+    given = {"kernels": st.Delta(), "unbalanced": 1e3}
+    lazy, dense = (st.Problem.from_points(*points, *masses, **given, lazy=lazy) for lazy in (True, False))
+    plans = [simplex.optimum(problem, *NOTHING) for problem in (lazy, dense)]
+    assert dense.value(*plans[0]) == pytest.approx(dense.value(*plans[1]), rel=1e-12)
+
+
+def test_the_steepest_pair_of_some_rows_enters():
+    """Rows with few columns are compared with each other: fewer pivots."""
+    problem = clouds(5, 60, 4)
+    forest = simplex.bare(problem, Constraint(None, problem.shape).room())
+    forest.potential[:] = np.random.default_rng(0).random(64)
+    slope = problem.cost.rows(10, 13) - np.add.outer(forest.potential[10:13], forest.potential[60:])
+    row, col = simplex._steepest(forest, problem.cost.rows(10, 13), 10, 1e-12)
+    assert slope.min() < 0.0
+    assert (row - 10, col - 60) == np.unravel_index(slope.argmin(), slope.shape)
+    assert simplex._steepest(forest, problem.cost.rows(10, 13), 10, -slope.min()) == (-1, -1)
 
 
 def test_pauses_change_nothing(monkeypatch):

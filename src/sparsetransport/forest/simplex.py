@@ -12,12 +12,14 @@ from .._checks import Floats, Ints
 from .._numba.codes import OPTIMAL, PAUSED
 from .._numba.compiling import compiled, part
 from ..engine.room import Constraint
-from ..geometry._entries import cost_entry
+from ..geometry._entries import BLOCK, cost_block, cost_entry
 from ..inner.solvers import EXACT
 from ..problem import Problem
-from .trees import Forest, bare, insert, links, other_end, plant, remove, settle
+from .rooted import Rooted, look_up, rehang, root_of, rooted, widen
+from .trees import Forest, bare, insert, insert_all, links, remove, settle_next, wish
 
 _CHUNK = 1e8  # operations between two looks at the keyboard
+_RUN = 128  # prices that are compared with the least one so far at a time
 _PIVOTS = 1000  # a point at the most: beyond that rounding goes round in circles
 
 
@@ -29,14 +31,16 @@ def optimum(
     Shares of rows and columns change the problem: masses times their share, weights divided by it.
     """
     forest = bare(problem, Constraint(None, problem.shape).room(), 1.0 if shares is None else np.concatenate(shares))
-    effort, turn = np.zeros(2), np.array([0, 0, 0, 1])
+    effort, at = np.zeros(2), np.array([0, 0, 0, 1])
     points = sum(problem.shape)
     if rows.size < max(problem.shape):  # points are left out: it is faster to begin with none
         rows, cols, mass = rows[:0], cols[:0], mass[:0]
     room = np.zeros(points, np.int64), np.zeros(points, np.int64), np.zeros(points)
     count = unserved(forest, rows, cols, mass, *room)
-    plant(forest, *(np.append(given, more[:count]) for given, more in zip((rows, cols, mass), room, strict=True)))
-    while pivot(forest, EXACT * problem.scale, turn, effort, effort[0] + _CHUNK) == PAUSED:
+    trees = rooted(points)
+    added = (np.append(given, more[:count]) for given, more in zip((rows, cols, mass), room, strict=True))
+    begin(forest, trees, *added)
+    while pivot(forest, trees, EXACT * problem.scale, at, effort, effort[0] + _CHUNK) == PAUSED:
         if effort[1] > _PIVOTS * points:
             return None
     return links(forest)
@@ -69,108 +73,165 @@ def unserved(
 
 
 @compiled
-def pivot(forest: Forest, tol: float, turn: Ints, effort: Floats, limit: float) -> int:
-    """Add links that lower the objective, the steepest of a row at a time, until a round of all rows has none.
+def pivot(forest: Forest, trees: Rooted, tol: float, at: Ints, effort: Floats, limit: float) -> int:
+    """Add links that lower the objective, the steepest of some rows at a time, until a round of all rows has none.
 
-    ``turn`` holds the row to look at, the rows since the last pivot, whether trees are to be balanced, and whether sums
+    ``at`` holds the row to look at, the rows since the last pivot, whether trees are to be balanced, and whether sums
     are kept so far; ``effort`` operations and pivots.
     """
-    potential, tree = forest.potential, forest.tree
     m, n = forest.rows, forest.first.size - forest.rows
-    while turn[1] < m:
-        if effort[0] > limit:
-            return PAUSED
-        row, col, steepest = turn[0], -1, -tol
-        for j in range(n):
-            slope = cost_entry(forest.cost, row, j) - potential[row] - potential[m + j]
-            if slope < steepest:
-                steepest, col = slope, j
-        turn[0], turn[1] = (row + 1) % m, turn[1] + 1
-        effort[0] += n
-        if col >= 0:
-            turn[1], effort[1] = 0, effort[1] + 1.0
-            if tree[row] == tree[m + col]:
-                turn[2], effort[0] = 1, effort[0] + _exchange(forest, row, m + col)
-            elif turn[3] > 0:
-                turn[2], effort[0] = 1, effort[0] + _hang(forest, row, m + col, row, 0.0)
-            else:
-                insert(forest, row, m + col, 0.0)
-                effort[0] += settle(forest, row)
-        elif turn[1] >= m and turn[2] > 0:
-            turn[1:] = 0
-            effort[0] += _balance_all(forest)
+    together = max(int(np.sqrt(m / n)), 1)  # rows: they have as many pairs as a row would have if there were as many
+    while at[1] < m:
+        start = at[0] - at[0] % BLOCK
+        block = cost_block(forest.cost, start, min(start + BLOCK, m))
+        for first in range(at[0] - start, len(block), together):
+            if effort[0] > limit:
+                return PAUSED
+            some = block[first : first + together]
+            row, col = _steepest(forest, some, start + first, tol)
+            at[0], at[1] = (start + first + len(some)) % m, at[1] + len(some)
+            effort[0] += some.size
+            if col >= 0:
+                at[1], effort[1] = 0, effort[1] + 1.0
+                effort[0] += _enter(forest, trees, row, col, at)
+            elif at[1] >= m:
+                break
+        if at[1] >= m and at[2] > 0:
+            at[1:] = 0
+            effort[0] += _balance_all(forest, trees)
     return OPTIMAL
 
 
 @part
-def _balance_all(forest: Forest) -> int:
+def _steepest(forest: Forest, block: Floats, first: int, tol: float) -> tuple[int, int]:
+    """Of some rows the pair that lowers the objective most for the mass that it gets; -1: none does."""
+    row, col, slope = -1, -1, -tol
+    prices = forest.potential[forest.rows :]
+    for k in range(len(block)):
+        least = _least(block[k], prices, slope + forest.potential[first + k])
+        if least >= 0:
+            exact = -wish(forest, first + k, forest.rows + least)
+            if exact < slope:
+                row, col, slope = first + k, forest.rows + least, exact
+    return row, col
+
+
+@part
+def _least(row: Floats, prices: Floats, limit: float) -> int:
+    """The column with the least cost minus price, if that is below the limit; -1: none."""
+    col = -1
+    for first in range(0, row.size, _RUN):
+        last, hits = min(first + _RUN, row.size), np.int32(0)
+        some, less = row[first:last], prices[first:last]
+        for j in range(some.size):  # slices and a narrow counter, so that it vectorises
+            hits += np.int32(some[j] - less[j] < limit)
+        if hits > 0:
+            for j in range(some.size):
+                if some[j] - less[j] < limit:
+                    limit, col = some[j] - less[j], first + j
+    return col
+
+
+@part
+def _enter(forest: Forest, trees: Rooted, row: int, col: int, at: Ints) -> int:
+    """A new link, within a tree or between two; ``at`` as in `pivot`. The points looked at, times four."""
+    looked = _exchange(forest, trees, row, col)
+    if looked > 0 or at[3] > 0:
+        at[2] = 1
+    if looked > 0:
+        return looked
+    if at[3] > 0:
+        return _join(forest, trees, row, col)
+    insert(forest, row, col, 0.0)
+    return _balance(forest, trees, row)
+
+
+@compiled
+def begin(forest: Forest, trees: Rooted, rows: Ints, cols: Ints, mass: Floats) -> None:
+    """Begin with these links, each tree balanced."""
+    insert_all(forest, rows, cols, mass)
+    _balance_all(forest, trees)
+
+
+@part
+def _balance_all(forest: Forest, trees: Rooted) -> int:
     """Balance all trees: the points looked at, times four."""
     latest, looked = forest.counts[1], 0
     for point in range(forest.first.size):
         if forest.tree[point] <= latest:
-            looked += settle(forest, point)
+            looked += _balance(forest, trees, point)
     return looked
 
 
 @part
-def _exchange(forest: Forest, row: int, col: int) -> int:
+def _balance(forest: Forest, trees: Rooted, point: int) -> int:
+    """Take a tree to the best masses of its links; it may fall apart. The points looked at, times four."""
+    forest.pending[0] = point
+    pending, looked = 1, 0
+    while pending > 0:
+        pending, size = settle_next(forest, pending)
+        if size > 0:
+            look_up(forest, trees, size)
+        looked += 4 * abs(size)
+    return looked
+
+
+@part
+def _exchange(forest: Forest, trees: Rooted, row: int, col: int) -> int:
     """A new link between two points of a tree, for the one on the way between them that first loses all its mass.
 
     Of several the last one on the way from where their ways to the root meet, by the row to the column and on: so that
-    pivots without mass do not go round in circles. The points looked at, times four.
+    pivots without mass do not go round in circles. The points looked at, times four; none in different trees.
     """
-    mass, by_row, by_col = forest.mass, forest.stack, forest.pending
-    rows, cols = _ascent(forest, row, by_row), _ascent(forest, col, by_col)
-    looked = rows + cols
-    while rows > 0 and cols > 0 and by_row[rows - 1] == by_col[cols - 1]:
-        rows, cols = rows - 1, cols - 1
-    moved, blocking, root = np.inf, -1, row
-    for k in range(0, rows, 2):
-        if mass[by_row[k]] < moved:
-            moved, blocking = mass[by_row[k]], by_row[k]
-    for k in range(0, cols, 2):
-        if mass[by_col[k]] <= moved:
-            moved, blocking, root = mass[by_col[k]], by_col[k], col
-    for k in range(rows):
-        mass[by_row[k]] += moved if k % 2 else -moved
-    for k in range(cols):
-        mass[by_col[k]] += moved if k % 2 else -moved
-    remove(forest, blocking)
-    return 4 * looked + _hang(forest, row, col, root, moved)
+    mass, above, parent, size, m = forest.mass, forest.above, trees.parent, trees.size, forest.rows
+    near, far, moved, leaving, onto, steps = row, col, np.inf, -1, -1, 0
+    while near != far:
+        steps += 1
+        if size[near] <= size[far]:
+            if parent[near] < 0:
+                return 0
+            if near < m and mass[above[near]] < moved:
+                moved, leaving, onto = mass[above[near]], near, col
+            near = parent[near]
+        else:
+            if parent[far] < 0:
+                return 0
+            if far >= m and mass[above[far]] <= moved:
+                moved, leaving, onto = mass[above[far]], far, row
+            far = parent[far]
+    if moved > 0.0:
+        _carry(forest, trees, row, near, moved)
+        _carry(forest, trees, col, near, moved)
+    part_size = size[leaving]
+    widen(trees, parent[leaving], near, -part_size)
+    widen(trees, onto, near, part_size)
+    remove(forest, above[leaving])
+    _hang(forest, trees, row, col, leaving, onto, moved)
+    return 4 * int(steps + part_size)
 
 
 @part
-def _ascent(forest: Forest, point: int, way: Ints) -> int:
-    """Write down the links from a point to the root of its tree: how many there are."""
-    steps = 0
-    while forest.above[point] >= 0:
-        way[steps] = forest.above[point]
-        point, steps = other_end(forest, way[steps], point), steps + 1
-    return steps
+def _carry(forest: Forest, trees: Rooted, point: int, top: int, moved: float) -> None:
+    """Move mass from a link to the next one, all the way up from a point to another one."""
+    change = -moved
+    while point != top:
+        forest.mass[forest.above[point]] += change
+        change, point = -change, trees.parent[point]
 
 
 @part
-def _hang(forest: Forest, row: int, col: int, root: int, mass: float) -> int:
-    """A new link between a part of a tree, which hangs on it by its root, and the rest.
+def _join(forest: Forest, trees: Rooted, row: int, col: int) -> int:
+    """A new link between two trees, without mass, so that sums are kept. The points looked at, times four."""
+    root = root_of(trees, row)
+    size = trees.size[root]
+    widen(trees, col, -1, size)
+    _hang(forest, trees, row, col, root, col, 0.0)
+    return 4 * int(size)
 
-    All prices of the part change by as much. The points looked at, times four.
-    """
-    above, stack, potential, m = forest.above, forest.stack, forest.potential, forest.rows
-    change = cost_entry(forest.cost, row, col - m) - potential[row] - potential[col]
+
+@part
+def _hang(forest: Forest, trees: Rooted, row: int, col: int, root: int, onto: int, mass: float) -> None:
+    """Hang what hangs on a root on one end of a new link, by the other end: all its prices change by as much."""
+    change = -wish(forest, row, col)
     insert(forest, row, col, mass)
-    tree, stack[0], above[root] = forest.tree[row + col - root], root, forest.first[root]
-    size, waiting = 0, 1
-    while waiting > 0:
-        size, waiting = size + 1, waiting - 1
-        point = stack[waiting]
-        side = 0 if point < m else 1
-        potential[point] += change if (point < m) == (root < m) else -change
-        forest.tree[point] = tree
-        link = forest.first[point]
-        while link >= 0:
-            if link != above[point]:
-                other = forest.ends[1 - side, link]
-                above[other], stack[waiting] = link, other
-                waiting += 1
-            link = forest.after[side, link]
-    return 4 * size
+    rehang(forest, trees, row + col - onto, root, onto, forest.first[row], change)

@@ -152,15 +152,21 @@ def links(forest: Forest) -> tuple[Ints, Ints, Floats]:
 @compiled
 def plant(forest: Forest, rows: Ints, cols: Ints, mass: Floats) -> None:
     """Begin with these links, each tree at its best; forbidden ones and those that close a cycle are left out."""
+    insert_all(forest, rows, cols, mass)
+    for point in range(forest.first.size):
+        if forest.tree[point] < 0:
+            settle(forest, point)
+
+
+@part
+def insert_all(forest: Forest, rows: Ints, cols: Ints, mass: Floats) -> None:
+    """New links; forbidden ones and those that close a cycle are left out."""
     m, joined = forest.rows, np.arange(forest.first.size)
     for k in range(rows.size):
         near, far = _root(joined, rows[k]), _root(joined, m + cols[k])
         if near != far and cost_entry(forest.cost, rows[k], cols[k]) < np.inf:
             joined[near] = far
             insert(forest, rows[k], m + cols[k], mass[k])
-    for point in range(forest.first.size):
-        if forest.tree[point] < 0:
-            settle(forest, point)
 
 
 @part
@@ -233,17 +239,27 @@ def settle(forest: Forest, root: int) -> int:
     forest.pending[0] = root
     pending, looked = 1, 0
     while pending > 0:
-        pending -= 1
-        size = _walk(forest, forest.pending[pending])
-        blocking = _approach(forest, size)
-        looked += 4 * size
-        if blocking >= 0:
-            forest.pending[pending], forest.pending[pending + 1] = forest.ends[0, blocking], forest.ends[1, blocking]
-            pending += 2
-            remove(forest, blocking)
-        else:
+        pending, size = settle_next(forest, pending)
+        if size > 0:
             _describe(forest, size)
+        looked += 4 * abs(size)
     return looked
+
+
+@part
+def settle_next(forest: Forest, pending: int) -> tuple[int, int]:
+    """Take one of the trees that wait towards its best masses, and a link out if it is left without mass.
+
+    How many trees wait now, and the points of this one, which is in order; as a negative number if a link is out.
+    """
+    pending -= 1
+    size = _walk(forest, forest.pending[pending])
+    blocking = _approach(forest, size)
+    if blocking < 0:
+        return pending, size
+    forest.pending[pending], forest.pending[pending + 1] = forest.ends[0, blocking], forest.ends[1, blocking]
+    remove(forest, blocking)
+    return pending + 2, -size
 
 
 @part
