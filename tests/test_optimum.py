@@ -179,9 +179,12 @@ def test_when_a_jump_is_worth_it():
         instance(3, 14, 11, "rbf", 0.0).problem(),
         replace(st.DEFAULT, grown_links=5, grown_links_per_point=0.0),
     )
-    assert links_before_jump(delta, replace(st.DEFAULT, grown_tree_links=3)) == 3
-    assert links_before_jump(curved, st.DEFAULT) == 1000
-    assert links_before_jump(curved, replace(st.DEFAULT, grown_links=5, grown_links_per_point=2.0)) == 50
+    assert links_before_jump(delta, 154, replace(st.DEFAULT, grown_tree_links=3)) == 3
+    assert links_before_jump(delta, 154, replace(st.DEFAULT, free_tree_points=24)) == 10
+    assert links_before_jump(delta, 154, replace(st.DEFAULT, free_tree_points=25)) == 500
+    assert links_before_jump(delta, 153, replace(st.DEFAULT, free_tree_points=24)) == 500, "a budget limits them"
+    assert links_before_jump(curved, 154, st.DEFAULT) == 1000
+    assert links_before_jump(curved, 154, replace(st.DEFAULT, grown_links=5, grown_links_per_point=2.0)) == 50
     assert not is_worth_a_jump(curved, 154, st.DEFAULT)
     assert is_worth_a_jump(curved, 154, short)
     assert not is_worth_a_jump(curved, 5, short), "a plan of so few links is grown"

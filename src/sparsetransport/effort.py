@@ -299,7 +299,9 @@ class Effort:
     # growing, and when to look for the unbudgeted optimum at once
     grown_links: int = 1000  # that a plan has before the optimum is sought at once, and its budget allows more,
     grown_links_per_point: float = 1.0  # or so many links a point, if that is more
-    grown_tree_links: int = 500  # the same on trees
+    grown_tree_links: int = 500  # the same on trees,
+    free_tree_links: int = 10  # or so many where no budget limits them, and there are more
+    free_tree_points: int = 150  # than so many points of both sides together
     newton_points: int = 4000  # of both sides together up to which Newton's method seeks the optimum
     towards_links: int = 2000  # of a plan on the way to it, where the optimum takes too long
 

@@ -42,7 +42,7 @@ def unbudgeted_optimum(problem: Problem, effort: Effort, shares: tuple[Floats, F
     if problem.reg > 0.0 and sum(problem.shape) > effort.newton_points:  # any dual point proves some
         limits = limits._replace(total=effort.towards_links)
     solver = OMPSolver(problem, Constraint.of(limits), effort.tuning, listed=is_listed(problem, effort))
-    if is_worth_a_jump(problem, limits.most, effort) and solver.grow(links_before_jump(problem, effort)):
+    if is_worth_a_jump(problem, limits.most, effort) and solver.grow(links_before_jump(problem, limits.most, effort)):
         at_once = optimum_from(problem, solver.outcome())
         if at_once is not None:
             return _kept(problem, at_once, shares is None)
@@ -124,7 +124,7 @@ def keep_optimum(problem: Problem, plan: Outcome) -> None:
 
 def is_worth_a_jump(problem: Problem, most: int, effort: Effort) -> bool:
     """True if the optimum may have as few links as these, and is found faster than a plan grows."""
-    if links_before_jump(problem, effort) >= most or problem.counted_shape != problem.shape:
+    if links_before_jump(problem, most, effort) >= most or problem.counted_shape != problem.shape:
         return False
     if problem.has_trees:
         return most >= max(problem.shape)  # else there are points that it does not link
@@ -133,10 +133,12 @@ def is_worth_a_jump(problem: Problem, most: int, effort: Effort) -> bool:
     return newton.effort(problem) < float(most) ** 3
 
 
-def links_before_jump(problem: Problem, effort: Effort) -> int:
-    """How many links a plan is grown to before the optimum is sought at once."""
+def links_before_jump(problem: Problem, most: int, effort: Effort) -> int:
+    """How many links a plan, which may have ``most``, is grown to before the optimum is sought at once."""
     if problem.has_trees:
-        return effort.grown_tree_links
+        m, n = problem.shape
+        is_large = most >= m * n and m + n > effort.free_tree_points
+        return min(effort.free_tree_links, effort.grown_tree_links) if is_large else effort.grown_tree_links
     return max(effort.grown_links, int(effort.grown_links_per_point * sum(problem.shape)))
 
 

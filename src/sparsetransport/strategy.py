@@ -318,10 +318,11 @@ def _grown(search: Search) -> Outcome:
 def _grow(search: Search, solver: OMPSolver) -> Outcome | None:
     """Grow what was given; the unbudgeted optimum where that is found faster and is allowed."""
     problem, most, given = search.problem, search.constraint.limits.most, search.given
-    before = links_before_jump(problem, search.effort)
+    before = links_before_jump(problem, most, search.effort)
     jumps = is_worth_a_jump(problem, most, search.effort)
     looks = jumps or search.on_trees
-    is_long = looks and len(given.pairs) > (before if problem.has_trees else search.effort.placed)
+    many = search.effort.grown_tree_links if problem.has_trees else search.effort.placed
+    is_long = looks and len(given.pairs) > many
     if not is_long:  # to begin with many links takes long, and a jump may spare that
         solver.seed(*given)
     if looks:
@@ -380,7 +381,7 @@ def begin(start: Any, search: Search, best: Outcome | None) -> Iterator[Begun]:
 def _(start: effort.Grown, search: Search, best: Outcome | None) -> Iterator[Begun]:
     if search.on_trees:
         assert best is not None
-        is_long = len(search.given.pairs) > links_before_jump(search.problem, search.effort)
+        is_long = len(search.given.pairs) > search.effort.grown_tree_links
         if search.given.pairs or not search.is_cut:
             yield search.given if is_long else Links.of(best)
         return
