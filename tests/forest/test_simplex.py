@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 import sparsetransport as st
 from sparsetransport.engine.room import Constraint
 from sparsetransport.forest import simplex
+from sparsetransport.forest.trees import insert_all
 from sparsetransport.optimum import shared_out
 
 NOTHING = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
@@ -94,6 +95,28 @@ def test_ties(seed):
     fields = problem.fields(rows, cols, mass)
     assert np.abs(problem.gradient(fields, rows, cols)).max(initial=0.0) <= 1e-12 * problem.scale
     assert problem.gradient_rows(fields, 0, m).min() >= -1e-12 * problem.scale
+
+
+@pytest.mark.parametrize(
+    ("pairs", "new", "leaves"),
+    [
+        ([(2, 0), (1, 0), (1, 1), (0, 1), (2, 2)], (0, 2), (2, 2)),
+        ([(2, 0), (1, 0), (1, 1), (0, 1)], (0, 0), (0, 1)),
+        ([(2, 0), (1, 0), (1, 1), (0, 1)], (2, 1), (2, 0)),
+    ],
+    ids=["both ways", "row's way", "column's way"],
+)
+def test_of_links_that_lose_all_their_mass_the_last_one_leaves(pairs, new, leaves):
+    """The last one from where the ways meet, which is row 2, by the new link's row to its column and on."""
+    problem = clouds(0, 3, 3)
+    forest, trees = simplex.bare(problem, Constraint(None, problem.shape).room()), simplex.rooted(6)
+    forest.tiny[0] = -np.inf  # no link leaves before
+    insert_all(forest, *np.transpose(pairs), np.full(len(pairs), 1e9))
+    simplex._balance(forest, trees, 2)
+    forest.mass[forest.above[trees.parent >= 0]] = 1.0
+    assert simplex._exchange(forest, trees, new[0], 3 + new[1]) > 0
+    rows, cols = forest.ends[:, forest.above[trees.parent >= 0]]
+    assert set(zip(rows.tolist(), (cols - 3).tolist(), strict=True)) == {*pairs, new} - {leaves}
 
 
 @pytest.mark.parametrize("size", [30, 150])
