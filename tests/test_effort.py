@@ -184,7 +184,7 @@ ALLOWED = {
     "forest/listed_solver.py": {"_OPERATIONS": PAUSES},
     "forest/local_search.py": {"_CUT": CODES},
     "forest/tree_solver.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT},
-    "forest/simplex.py": {"_CHUNK": PAUSES, "_PIVOTS": ROUNDING},
+    "forest/simplex.py": {"_CHUNK": PAUSES, "_RUN": LAYOUT, "_PIVOTS": ROUNDING},
     "forest/sided.py": dict.fromkeys(
         ["UP", "DOWN", "FLOW", "FREE", "FREE_UP", "FREE_DOWN", "MOST_UP", "MOST_DOWN"]
         + ["ON_FREE", "ON_MOST", "BACK_FREE", "BACK_MOST"],
