@@ -157,7 +157,7 @@ def shared_out(problem: Problem, z: Floats, w: Floats) -> Problem:
         if share.min() == share.max():
             sides.append((gram, weight / float(share[0])))
         else:
-            sides.append((Gram(DENSE, len(share), matrix=np.diag(1.0 / share)), weight))
+            sides.append((Gram(DENSE, len(share), np.diag(1.0 / share)), weight))
     (gram_a, weight_a), (gram_b, weight_b) = sides
     weights = weight_a, weight_b
     return replace(problem, a=problem.a * z, b=problem.b * w, gram_a=gram_a, gram_b=gram_b, unbalanced=weights)
