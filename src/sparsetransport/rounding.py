@@ -7,7 +7,10 @@ import numpy as np
 from . import _checks
 from ._checks import Floats, Ints
 from .inner.solvers import EXACT
-from .problem import Problem
+from .problem import Fields, Problem
+
+Plan = tuple[Ints, Ints, Floats]
+"""Rows, columns and masses."""
 
 _SHARE = 1e-6  # of the terms of an objective: what counts as a gain
 _UNITS = 8.0 * np.finfo(np.float64).eps  # of the largest terms of a sum: how far rounding may put it off
@@ -18,27 +21,36 @@ def may_hide_a_gain(scale: Any, moved: Any, terms: Any) -> Any:
     return EXACT * scale * moved > _SHARE * terms
 
 
-def hides_a_gain(problem: Problem, rows: Ints, cols: Ints, mass: Floats, value: float) -> bool:
+def hides_a_gain(problem: Problem, plan: Plan, value: float, prices: Fields | None = None) -> bool:
     """True if other pairs may lower the ``value`` of a plan, as far as rounding lets one tell.
 
     Where the least gradient of other pairs is ``-g``, moving the mass ``M`` of the plan to them gains ``gM`` at most.
-    An objective that is nothing beside the mean cost, such as that of a plan between equal points, hides none.
+    An objective that is nothing beside the mean cost, such as that of a plan between equal points, hides none. Hard
+    marginals come with their ``prices``.
     """
-    if problem.is_hard or problem.is_charged:
+    if problem.is_charged:
         return False
-    linear, moved = problem.cost.entries(rows, cols) * mass, float(mass.sum())
+    rows, cols, mass = plan
+    linear, moved, mean = problem.cost.entries(rows, cols) * mass, float(mass.sum()), problem.cost.mean
     terms = value - float(linear.sum()) + float(np.abs(linear).sum())
-    is_nothing = terms <= _UNITS * problem.cost.mean * moved or problem.cost.mean == 0.0
-    if is_nothing or not may_hide_a_gain(problem.scale, moved, terms):
+    if mean == 0.0 or terms <= _UNITS * mean * moved:
         return False
-    gradient = _least_gradient_beside(problem, rows, cols, mass) - _UNITS * problem.scale
+    soft, scale = problem, 0.0
+    if prices is not None:
+        soft, scale = problem.soft_part, max(float(np.abs(each).max()) for each in prices)
+    scale = max(scale, soft.scale)
+    if prices is None and not may_hide_a_gain(scale, moved, terms):
+        return False
+    r, c = soft.fields(rows, cols, mass)
+    if prices is not None:
+        r, c = r - prices[0], c - prices[1]
+    gradient = _least_gradient_beside(problem, plan, r, c) - _UNITS * scale
     return bool(-gradient * moved > _SHARE * terms)
 
 
-def _least_gradient_beside(problem: Problem, rows: Ints, cols: Ints, mass: Floats) -> float:
-    """The least gradient of all pairs but these."""
-    r, c = problem.fields(rows, cols, mass)
-    least = np.inf
+def _least_gradient_beside(problem: Problem, plan: Plan, r: Floats, c: Floats) -> float:
+    """The least gradient of all pairs but those of a plan."""
+    least, (rows, cols, _) = np.inf, plan
     for first, block in problem.cost.blocks():
         last = first + len(block)
         gradient, here = block + r[first:last, None] + c, (first <= rows) & (rows < last)

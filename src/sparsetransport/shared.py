@@ -286,7 +286,7 @@ def _first_that_hides_a_gain(problems: list[Problem], outcome: SharedOutcome) ->
     for problem, mass in zip(problems, outcome.mass, strict=True):
         used = mass > 0.0
         plan = outcome.rows[used], outcome.cols[used], mass[used]
-        if hides_a_gain(problem, *plan, problem.value(*plan)):
+        if hides_a_gain(problem, plan, problem.value(*plan)):
             return problem
     return None
 
