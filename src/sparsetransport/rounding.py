@@ -44,7 +44,7 @@ def hides_a_gain(problem: Problem, plan: Plan, value: float, prices: Fields | No
     r, c = soft.fields(rows, cols, mass)
     if prices is not None:
         r, c = r - prices[0], c - prices[1]
-    gradient = _least_gradient_beside(problem, plan, r, c) - _UNITS * scale
+    gradient = float(_least_gradient_beside(problem, plan, r, c) - _UNITS * scale)
     if not problem.has_deltas:  # kernels may leave masses to the costs alone: those in use are lost as well
         own = problem.gradient((r, c), rows, cols) + problem.reg * mass
         gradient = min(gradient, -float(np.abs(own).max()))
