@@ -1,5 +1,7 @@
 """Hard marginals: against HiGHS's linear and integer programmes."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
@@ -244,3 +246,23 @@ def test_nothing_has_to_move_where_both_sides_are_at_most(unbalanced):
     assert result.value == 0.0
     assert not result.mass.size
     assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("far", [1e6, 1e9, 1e12])
+def test_costs_beside_huge_ones_count(far):
+    """The weights of the search follow from the mean cost; the plan is HiGHS's where others are far below it."""
+    rounding = 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        C, a, b = transportation(seed, 6, 7, ("=", "="))
+        huge = rng.choice(C.size, 4, replace=False)
+        C.flat[huge] *= far * 10.0 ** rng.uniform(-2.0, 0.0, 4)
+        best = linear_programme(np.minimum(C, 1e3), a, b, ("=", "="))  # no plan of that cost has one of the four
+        found = st.solve(C, a, b, unbalanced=np.inf)
+        assert found.status is Status.OPTIMAL
+        assert found.value == pytest.approx(best, rel=1e-9)
+        with warnings.catch_warnings(action="ignore"):  # of the mean cost, and of rounding
+            half = st.solve(C, a, b, unbalanced=(np.inf, "auto"))  # a weight that the costs in use may be lost beside
+        rounding += half.status is Status.ROUNDING
+        assert half.status is Status.ROUNDING or half.value <= best * (1.0 + 1e-6)
+    assert (rounding > 0) == (far == 1e12)

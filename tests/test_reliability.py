@@ -78,8 +78,13 @@ def test_an_objective_is_as_exact_as_its_marginal_errors():
     assert found.value == pytest.approx(C[found.rows, found.cols] @ found.mass + 1.8 * missed @ gram @ missed)
 
 
-def test_masses_of_a_problem_cannot_be_written_to():
-    problem = st.Problem.from_matrices(np.ones((2, 2)))
-    for side in (problem.a, problem.b):
-        with pytest.raises(ValueError, match="read-only"):
-            side[0] = np.nan
+def test_masses_and_kernels_of_a_problem_cannot_be_written_to():
+    rbf, points = st.RBF(1.0), np.arange(4.0).reshape(2, 2)
+    for problem in (
+        st.Problem.from_matrices(np.ones((2, 2)), kernels=rbf.gram(points)),
+        st.Problem.from_points(points, points, kernels=rbf),
+    ):
+        st.solve(problem, budget=1)  # compiled functions take it nevertheless
+        for array in (problem.a, problem.b, problem.gram_a.matrix, problem.gram_b.matrix):
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = np.nan

@@ -17,6 +17,12 @@ def test_random_problems_check():
     assert {name for kind, name in tally.tried if kind == "unusual"} >= set(soak.ODD) - {"nothing"}
 
 
+@pytest.mark.parametrize("seed", [(22119, 190), (2029, 743)])
+def test_problems_that_failed_once_check(seed):
+    """Plans that were called optimal although the costs in use were lost beside others, or beside the weights."""
+    assert soak.failures_of(soak.draw(np.random.default_rng(seed)), [*seed, 1]) == ("checked", [])
+
+
 def test_memory_stays_flat():
     _, after, most = soak.memory(1000, seed=0)
     assert np.isnan(after) or most <= (1.0 + soak.MEMORY) * after

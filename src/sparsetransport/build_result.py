@@ -18,11 +18,12 @@ from .geometry.matrices import Gram
 from .inner.apgd import kkt_residual
 from .inner.solvers import EXACT, ActiveSet
 from .large import known_prices
-from .optimum import potentials, unbudgeted_optimum
+from .optimum import potentials, prices, unbudgeted_optimum
 from .path import Path
 from .plan import Outcome, Record
 from .problem import Problem
 from .result import Facts, Parts, Result
+from .rounding import hides_a_gain, warn_of_a_hidden_gain
 from .status import Status
 
 SMALL_RESIDUAL = 1e-5  # of a relative KKT residual: larger means that something went wrong
@@ -237,7 +238,13 @@ def build_result(outcome: Outcome, certifier: Certifier, give: Callable[[Any], A
     residual = kkt_residual(gradient, outcome.mass) / scale if scale else 0.0
     if outcome.status is Status.INFEASIBLE:
         residual = 0.0  # potentials run away where no plan keeps the marginals
-    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT, problem.is_lost)
+    is_lost = problem.is_lost
+    if outcome.status is Status.OPTIMAL and not is_lost:
+        priced = prices(problem, certifier.effort) if problem.is_hard else None
+        is_lost = hides_a_gain(problem, (rows, cols, mass), value, priced)
+        if is_lost:
+            warn_of_a_hidden_gain(problem)
+    status = outcome.status.said_of(parts, problem.cost.has_pairs, certifier.tol <= EXACT, is_lost)
     converged = outcome.converged and residual <= max(SMALL_RESIDUAL, certifier.tol)
     if not converged and status is not Status.BASELINE:  # whose masses need not be optimal for our objective
         _checks.warn(

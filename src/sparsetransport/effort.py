@@ -325,6 +325,8 @@ class Effort:
 
     hard_least: float = 1e-2  # of the mean mass of a side: points that must have less are sought as if they wanted this
 
+    hard_in_use: float = 1e-3  # of the mean cost: where those in use are below, the weight follows from them, once more
+
     hard_searches: int = 3  # of the first so many weights are whole ones; later ones improve the best plan
 
     # fixed costs of links

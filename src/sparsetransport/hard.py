@@ -83,6 +83,13 @@ def _unit(problem: Problem) -> float:
     return ((cost + problem.reg * mass) / mass if mass > 0.0 else cost + problem.reg) or 1.0
 
 
+def share_in_use(problem: Problem, plan: Priced) -> float:
+    """The mean cost of the mass of a plan, as a share of the mean cost of all pairs, from which weights follow."""
+    costs, mean = np.abs(problem.cost.entries(plan.rows, plan.cols)), problem.cost.mean
+    total = float(plan.mass.sum()) * mean
+    return float(costs @ plan.mass) / total if total > 0.0 else 1.0
+
+
 def _shares(problem: Problem) -> Fields:
     """What the points of hard sides want, in units of the mean: the smaller, the more an error of theirs weighs."""
     both = np.concatenate([problem.a, problem.b])

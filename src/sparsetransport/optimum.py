@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import hard
-from ._checks import Floats, Ints
+from ._checks import KEPT, Floats, Ints
 from .effort import Effort
 from .engine import newton, slack
 from .engine.omp_solver import OMPSolver
@@ -73,7 +73,13 @@ def _hard_optimum(problem: Problem, effort: Effort) -> hard.Priced:
         return found.rows, found.cols, found.mass
 
     first = hard.Priced(*nothing(), hard.free(problem), np.inf)
-    return hard.multiply(hard.clipped(problem), seek, effort.hard_weights[0], first)
+    sought, weight = hard.clipped(problem), effort.hard_weights[0]
+    found = hard.multiply(sought, seek, weight, first)
+    share = hard.share_in_use(problem, found)
+    if not 0.0 < share < effort.hard_in_use:
+        return found
+    finer = hard.multiply(sought, seek, weight * share, found)
+    return finer if finer.error <= max(found.error, KEPT) else found
 
 
 def keep_hard(problem: Problem, priced: hard.Priced) -> Outcome:
@@ -159,7 +165,7 @@ def shared_out(problem: Problem, z: Floats, w: Floats) -> Problem:
         if share.min() == share.max():
             sides.append((gram, weight / float(share[0])))
         else:
-            sides.append((Gram(DENSE, len(share), matrix=np.diag(1.0 / share)), weight))
+            sides.append((Gram(DENSE, len(share), np.diag(1.0 / share)), weight))
     (gram_a, weight_a), (gram_b, weight_b) = sides
     weights = weight_a, weight_b
     return replace(problem, a=problem.a * z, b=problem.b * w, gram_a=gram_a, gram_b=gram_b, unbalanced=weights)

@@ -26,6 +26,7 @@ from .path import Path
 from .plan import Callback, Outcome, Record, as_arrays
 from .problem import Problem, as_problem, require_plain, warn_of_rounding
 from .result import Result
+from .rounding import hides_a_gain, warn_of_a_hidden_gain
 from .shared_strategy import SharedSearch, find_shared, on_links
 from .status import Status
 
@@ -259,6 +260,9 @@ def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floa
         outcome = outcome._replace(status=Status.ALL_FORBIDDEN)
     elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and any(problem.is_lost for problem in problems):
         outcome = outcome._replace(status=Status.ROUNDING)
+    elif outcome.status is Status.OPTIMAL and (lost := _first_that_hides_a_gain(problems, outcome)) is not None:
+        warn_of_a_hidden_gain(lost)
+        outcome = outcome._replace(status=Status.ROUNDING)
     elif outcome.status in (Status.OPTIMAL, Status.LOCAL) and certifiers[0].tol > EXACT:
         outcome = outcome._replace(status=Status.TOLERANCE)
     elif outcome.status is Status.OPTIMAL and not outcome.rows.size and any(map(_asks_for_mass, problems)):
@@ -275,6 +279,16 @@ def as_result(outcome: SharedOutcome, certifiers: list[Certifier], weights: Floa
         {"steps": len(outcome.record), "scenarios": len(certifiers)},
         certifiers,
     )
+
+
+def _first_that_hides_a_gain(problems: list[Problem], outcome: SharedOutcome) -> Problem | None:
+    """The first scenario for which rounding hides a better plan."""
+    for problem, mass in zip(problems, outcome.mass, strict=True):
+        used = mass > 0.0
+        plan = outcome.rows[used], outcome.cols[used], mass[used]
+        if hides_a_gain(problem, plan, problem.value(*plan)):
+            return problem
+    return None
 
 
 def _asks_for_mass(problem: Problem) -> bool:

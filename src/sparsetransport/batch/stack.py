@@ -42,7 +42,7 @@ class Stack:
     @classmethod
     def of_problems(cls, problems: list[Problem]) -> "Stack":
         """From problems, which are checked already."""
-        grams = [(problem.gram_a.matrix, problem.gram_b.matrix) for problem in problems]
+        grams = [(problem.gram_a.stored, problem.gram_b.stored) for problem in problems]
         return cls(
             np.array([problem.shape for problem in problems]),
             np.concatenate([problem.cost.compiled.matrix.ravel() for problem in problems]),

@@ -25,6 +25,7 @@ from ..options import Budget, Options
 from ..path import Path
 from ..problem import Problem, as_problem
 from ..result import Parts, Result
+from ..rounding import may_hide_a_gain
 from ..status import Status
 from .stack import Matrices, Stack, matrices
 
@@ -221,7 +222,11 @@ def _together(group: list[Asked], task: Task, results: list[Any]) -> list[Asked]
         kkt = np.divide(plans.number[:, 2], scale, out=np.zeros_like(scale), where=scale > 0.0)
         finished = (plans.code != UNFINISHED) & (kkt <= max(SMALL_RESIDUAL, options.tol))
         finished &= np.isfinite(plans.number).all(1)
-        finished &= ~costs_are_lost(scale, stack.common)  # they are solved alone, which gives a warning
+        linear, value, _ = plans.number.T
+        moved = np.bincount(np.repeat(np.arange(len(group)), plans.sizes[:, 0]), plans.mass, len(group))
+        is_lost = costs_are_lost(scale, stack.common)
+        is_lost |= (plans.code == OPTIMAL) & may_hide_a_gain(scale, moved, value - linear + np.abs(linear))
+        finished &= ~is_lost  # they are solved alone, which gives a warning
         made = _results(stack, plans, kkt.tolist(), group)
         for ready, done, result in zip(group, finished.tolist(), made, strict=True):
             if done:

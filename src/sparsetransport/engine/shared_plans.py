@@ -122,7 +122,7 @@ def alike(problems: Sequence[Problem]) -> list[list[int]]:
         key: tuple[Any, ...] = (cost.kind, id(cost.matrix), id(cost.x), id(cost.y), cost.scale)
         key += (problem.unbalanced, problem.reg)
         for gram in (problem.gram_a, problem.gram_b):
-            key += (gram.kind, gram.bandwidth) + ((id(gram.matrix), id(gram.points)) if not gram.is_delta else ())
+            key += (gram.kind, gram.bandwidth) + ((id(gram.stored), id(gram.points)) if not gram.is_delta else ())
         groups.setdefault(key, []).append(s)
     return list(groups.values())
 

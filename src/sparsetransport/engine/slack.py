@@ -210,4 +210,4 @@ def _wider(gram: Gram, sense: str, grounded: bool) -> Gram:
         block = np.block([[block, sign * block], [sign * block, block]])
     if grounded:
         block = np.pad(block, (0, 1))
-    return Gram(DENSE, len(block), matrix=np.ascontiguousarray(block))
+    return Gram(DENSE, len(block), np.ascontiguousarray(block))

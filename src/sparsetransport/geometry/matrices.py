@@ -173,10 +173,17 @@ class Gram:
 
     kind: int
     size: int
-    matrix: Floats = field(default_factory=lambda: _NO_POINTS)
+    stored: Floats = field(default_factory=lambda: _NO_POINTS)  # the matrix, which compiled functions want writable
     points: Floats = field(default_factory=lambda: _NO_POINTS)
     bandwidth: float = 1.0
     kernel: Delta | Radial | None = None  # the kernel it was made with; None for a matrix or a function of the user
+
+    @property
+    def matrix(self) -> Floats:
+        """The matrix of a dense one, read-only; else there is none."""
+        view = self.stored.view()
+        view.flags.writeable = False
+        return view
 
     @classmethod
     def delta(cls, size: int) -> "Gram":
@@ -198,7 +205,7 @@ class Gram:
             )
         array = 0.5 * (array + array.T)  # also a copy: the user's array may change before a bound is computed
         array = _semidefinite(name, array, slack)
-        return cls(_entries.DENSE, size, matrix=array)
+        return cls(_entries.DENSE, size, array)
 
     @classmethod
     def of_points(cls, kernel: Delta | Radial, points: Floats, *, lazy: bool) -> "Gram":
@@ -215,7 +222,7 @@ class Gram:
         """The form for compiled functions, multiplied by ``weight``; a lazy one has room for ``slots`` columns."""
         lazy = self.kind > _entries.DENSE
         slot = np.append(np.full(self.size, -1), 0) if lazy else np.arange(self.size + 1)
-        columns = np.empty((min(slots, self.size), self.size)) if lazy else self.matrix
+        columns = np.empty((min(slots, self.size), self.size)) if lazy else self.stored
         return _entries.Gram(self.kind, weight, self.bandwidth, columns, slot, self.points)
 
     def block(self, rows: Ints, cols: Ints) -> Floats:
@@ -223,7 +230,7 @@ class Gram:
         if self.kind == _entries.DELTA:
             return np.asarray(rows[:, None] == cols[None, :], np.float64)
         if self.kind == _entries.DENSE:
-            return np.asarray(self.matrix[np.ix_(rows, cols)])
+            return np.asarray(self.stored[np.ix_(rows, cols)])
         return _entries.gram_block(self.kind, self.bandwidth, self._centred, self._lengths, rows, cols)
 
     def times(self, vector: Floats, *, exact: bool = False) -> Floats:
@@ -231,7 +238,7 @@ class Gram:
         if self.kind == _entries.DELTA:
             return vector.copy()
         if self.kind == _entries.DENSE:
-            return np.asarray(self.matrix @ vector)
+            return np.asarray(self.stored @ vector)
         used = np.flatnonzero(vector)
         if 2 * len(used) > self.size:
             if not exact and self.factor is not None:
@@ -326,7 +333,7 @@ class Gram:
     def diagonal(self) -> Floats:
         """The diagonal, which is constant for a radial kernel."""
         if self.kind == _entries.DENSE:
-            return self.matrix.diagonal()
+            return self.stored.diagonal()
         return np.full(self.size, self.block(np.array([0]), np.array([0]))[0, 0])
 
 
