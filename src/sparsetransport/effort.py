@@ -211,10 +211,10 @@ class Prices:
     lists: int = 16  # pairs of every row and column on the lists
     longest: int = 64  # the same where prices ran away, and lists were made longer
     begin: tuple[float, ...] = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # smoothing, of the typical size, at first,
-    stages: tuple[float, ...] = (3.0, 1.0, 0.3, 0.1, 0.03)  # and at every other level
-    proximal: int = 3  # more stages with all points, which take the smoothing off again
+    stages: tuple[float, ...] = (3.0, 0.3, 0.06)  # and at every other level
+    proximal: int = 2  # more stages with all points, which take the smoothing off again
     iterations: int = 150  # of a stage, at the most
-    error: float = 1e-3  # marginal error, of all masses, that ends a stage
+    error: float = 3e-4  # marginal error, of all masses, that ends a stage
     rough: float = 2e-3  # the same before the last stage of a level
     exact: float = 1e-4  # the same with all pairs
     fall: float = 2e-3  # of the objective: prices whose dual value falls by more ran away

@@ -25,6 +25,15 @@ def test_the_best_prices_balance_their_points():
     np.testing.assert_allclose(held, alpha + 0.1)
 
 
+def test_points_whose_prices_are_held_count_no_error():
+    """Else an ascent within bounds would never end: what is held cannot be righted."""
+    graph = graph_of((2, 1), (np.array([0, 1]), np.array([0, 0])))
+    side = Half(graph.first, graph.col, np.zeros(2), np.array([1.0, 3.0]), 0.5, 0.1)
+    free, both = np.full(2, np.inf), np.zeros(2)
+    assert side.best(np.zeros(1), both, -free, free)[2] == 4.0
+    assert side.best(np.zeros(1), both, -free, np.array([np.inf, 0.0]))[2] == 1.0
+
+
 def test_points_without_pairs_or_mass():
     graph = graph_of((3, 2), (np.array([0, 2]), np.array([0, 0])))
     side = Half(graph.first, graph.col, np.array([1.0, 0.5]), np.array([1.0, 2.0, 0.0]), 0.5, 0.1)

@@ -8,7 +8,7 @@ import pytest
 import sparsetransport as st
 from sparsetransport.effort import Prices as Effort
 from sparsetransport.geometry.pricing import Pricing
-from sparsetransport.prices.levels import prices
+from sparsetransport.prices.levels import Level, prices
 
 QUICK = replace(Effort(), coarsest=40)
 
@@ -44,6 +44,16 @@ def test_the_same_prices_for_the_same_seed():
     assert (one.beta == same.beta).all()
     assert one.bound == same.bound
     assert (one.beta != other.beta).any()
+
+
+def test_points_of_all_levels_stay_where_they_are():
+    """Means of a level are not those of the next one: were each moved to its own mean, prices would go astray."""
+    problem = problem_of(300, 200, 2, unbalanced=3.0)
+    level = Level(Pricing(problem.cost), (problem.a, problem.b), (1 / 6, 1 / 6))
+    coarse = level.coarser(8, np.random.default_rng(0))
+    for k, (total, each) in enumerate(zip(level.masses, coarse.masses, strict=True)):
+        mean = [mass @ one.pricing.points[k] for mass, one in ((total, level), (each, coarse))]
+        np.testing.assert_allclose(mean[1], mean[0], rtol=1e-12, atol=1e-12)
 
 
 def test_lists_that_are_too_short_are_made_longer():

@@ -24,7 +24,11 @@ def lazy_cost(x: Floats, y: Floats, metric: str) -> _entries.Cost:
     if metric == "cosine":  # half the squared distance of directions, which rounds better than one minus their product
         x, y, scale = directions("X", x), directions("Y", y), 0.5
     centre = y.mean(axis=0)
-    x, y = x - centre, y - centre
+    return factored(kind, x - centre, y - centre, scale)
+
+
+def factored(kind: int, x: Floats, y: Floats, scale: float) -> _entries.Cost:
+    """A lazy cost between points as they are: for the least rounding they should be around zero."""
     one_x, one_y = np.ones((len(x), 1)), np.ones((len(y), 1))
     left = np.hstack([-2.0 * x, np.sum(x * x, axis=1, keepdims=True), one_x])
     right = np.hstack([y, one_y, np.sum(y * y, axis=1, keepdims=True)])

@@ -15,7 +15,7 @@ from .._checks import Floats, Ints
 from .._numba.threads import in_parts
 from . import _entries, radial
 from ._entries import FAR, SUMMED
-from .costs import lazy_cost
+from .costs import factored, lazy_cost
 from .kernels import Delta, Own, Radial, as_kernel
 from .low_rank import Factor, factor_of
 
@@ -114,9 +114,11 @@ class Cost:
         return Cost(part, (len(rows), len(cols)))
 
     def between(self, x: Floats, y: Floats) -> "Cost":
-        """The same lazy costs between other points: those of `pricing.Pricing.points`, or means of them."""
-        metric = "sqeuclidean" if self.compiled.kind == _entries.SQEUCLIDEAN else "euclidean"
-        return Cost(lazy_cost(x, y, metric)._replace(scale=self.compiled.scale), (len(x), len(y)))
+        """The same lazy costs between other points: those of `pricing.Pricing.points`, or means of them.
+
+        They stay where they are, so that points of several such costs can be compared.
+        """
+        return Cost(factored(self.compiled.kind, x, y, self.compiled.scale), (len(x), len(y)))
 
     @cached_property
     def _summary(self) -> tuple[int, float, float]:

@@ -67,7 +67,7 @@ def best_prices(
     """Fill in the best prices of one side between ``low`` and ``high``, given those of the other.
 
     Two numbers: what the side adds to the dual value, pairs included, unless it is held between bounds, and the sum of
-    its marginal errors before.
+    its marginal errors before, where it is not held.
     """
     told, buffer = np.zeros(2), np.empty(64)
     for i in range(mass.size):
@@ -80,7 +80,7 @@ def best_prices(
             if buffer[k] < price:
                 total += buffer[k]
                 count += 1
-        told[1] += abs(mass[i] - price * give - (count * price - total) / rho)
+        wrong = abs(mass[i] - price * give - (count * price - total) / rho)
         price = (mass[i] * rho + total) / (count + give * rho)
         live, before = size, -1
         for _ in range(_STEPS):
@@ -96,6 +96,7 @@ def best_prices(
             before = live
             price = (mass[i] * rho + total) / (count + give * rho)
         out[i] = min(max(price, low[i]), high[i])
+        told[1] += wrong if low[i] < out[i] < high[i] else 0.0  # what is held cannot be righted
         told[0] += out[i] * (mass[i] - 0.5 * give * out[i])
         for k in range(live):
             told[0] -= 0.5 * (price - buffer[k]) ** 2 / rho

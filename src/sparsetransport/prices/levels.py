@@ -293,8 +293,9 @@ def ascend(
         if wrong <= error * total:
             last = new
             break
-        surplus = a.sum() - give_a * alpha.sum() - b.sum() + give_b * new.sum()
-        new -= surplus / (len(a) * give_a + len(b) * give_b)  # by far the slowest direction: all prices at once
+        if box == np.inf:
+            surplus = a.sum() - give_a * alpha.sum() - b.sum() + give_b * new.sum()
+            new -= surplus / (len(a) * give_a + len(b) * give_b)  # by far the slowest direction: all prices at once
         step, last = new - last, new
         if float((point - new) @ step) > 0.0:
             point, pace, safe = new, 1.0, None
