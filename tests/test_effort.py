@@ -197,11 +197,12 @@ ALLOWED = {
     "inner/active_set.py": {"DEPENDENT": ROUNDING},
     "inner/solvers.py": {"EXACT": ROUNDING, "_BLOCK": LAYOUT, "ROUNDING": ROUNDING},
     "prices/ascent.py": {"_PART": WORKERS, "_STEPS": ROUNDING},
-    "prices/device.py": {"_BASE": LAYOUT, "_A_POINT": LAYOUT, "_A_COORDINATE": LAYOUT},
     "prices/device_ascent.py": {"_WIDTHS": LAYOUT, "_PAIRS": LAYOUT, "_NONE": CODES},
     "prices/device_pricing.py": {
         **dict.fromkeys(["SINGLE", "_DOUBLE"], ROUNDING),
-        **dict.fromkeys(["_MOST_DIMENSIONS", "_BLOCK", "_ROWS"], LAYOUT),
+        **dict.fromkeys(
+            ["_MOST_DIMENSIONS", "_BLOCK", "_ROWS", "_BASE", "_A_POINT", "_A_COORDINATE", "_CURVE"], LAYOUT
+        ),
         **dict.fromkeys(["_BY_DIFFERENCES", "_LANES_FROM"], "the way to a minimum, which is the same"),
     },
     "prices/levels.py": {"_NOTHING": LAYOUT, "_ROUNDING": ROUNDING},

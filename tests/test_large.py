@@ -76,7 +76,7 @@ def test_who_goes_by_prices():
 def test_the_same_plan_twice_and_nothing_is_solved_twice(monkeypatch):
     problem = st.Problem.from_points(*points(200, 200), kernels=st.Delta())
     first = st.solve(problem, effort=PRICED)
-    monkeypatch.setattr("sparsetransport.large.prices", None)
+    monkeypatch.setattr("sparsetransport.large.prices_on", None)
     again = st.solve(problem, effort=PRICED)
     assert (first.rows == again.rows).all()
     assert (first.mass == again.mass).all()

@@ -166,11 +166,11 @@ class DevicePrices:
     shrink: int = 8  # times fewer points from one level to the next
     lists: int = 16  # pairs of every row and column on the lists
     begin: tuple[float, ...] = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # smoothing, of the typical size, at first,
-    stages: tuple[float, ...] = (1.0, 0.3, 0.1)  # and at every other level
+    stages: tuple[float, ...] = (1.0, 0.1)  # and at every other level
     iterations: int = 100  # of a stage
-    proximal: int = 4  # stages that take the smoothing off again,
+    proximal: int = 3  # stages that take the smoothing off again,
     refining: int = 60  # iterations of each,
-    rounds: int = 5  # with new lists, at the most: more than once where the gap asked for is not reached
+    rounds: int = 10  # with new lists, at the most: more than once where the gap asked for is not reached
     newton: int = 7  # steps of Newton's method for the price of a row,
     newton_long: int = 12  # and where it has many candidates
     steeper: float = 1.3  # times the curvature of a column where the dual value falls,
@@ -190,6 +190,7 @@ class Listed:
     lists: int = 6  # pairs of every row and column at the potentials of the plan, and so many at those after a cut
     rounds: int = 40  # of new lists, at the most,
     gain: float = 1e-4  # of the objective: what a round must bring, if there is to be another one
+    close: float = 2e-3  # or until the certified relative gap is below this, unless another one is asked for
     grown: float = 0.5  # of the most that a pair gains: what others must gain to be linked with it,
     anew: float = 0.01  # links a point: after so many new ones there are new lists, and more of them, before the search
     search: TreeSearch = TreeSearch(near=4)  # with each of the lists

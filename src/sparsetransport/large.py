@@ -24,7 +24,8 @@ from .forest.crossover import Planted, on_forest
 from .forest.listed_solver import ListedSolver
 from .geometry.pricing import Pricing
 from .plan import Callback, Outcome, Record, Step
-from .prices.levels import Prices, prices
+from .prices.anywhere import prices_on, pricing_on
+from .prices.levels import Prices
 from .problem import Problem
 from .status import Status
 
@@ -84,15 +85,11 @@ def near_optimum(
         stopped.append(said_stop or time.monotonic() > deadline)
         return stopped[-1]
 
-    if device is None:
-        pricing = Pricing(problem.cost)
-        found = prices(problem, how, pricing, tell=tell)
-        planted = on_forest(problem, found.rows, found.cols, found.mass)
-        if not any(stopped):
-            planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol, deadline)
-    else:
-        found = _from_device(problem, how, device, gap_tol)
-        planted = on_forest(problem, found.rows, found.cols, found.mass)
+    pricing = pricing_on(device, problem.cost)
+    found = prices_on(device, problem, how, pricing, tell=tell, gap_tol=gap_tol, deadline=deadline)
+    planted = on_forest(problem, found.rows, found.cols, found.mass)
+    if not any(stopped):
+        planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol, deadline)
     problem.memo[_KEY] = found._replace(rows=planted.rows, cols=planted.cols, mass=planted.mass)
     gap = planted.value - found.bound
     is_best = gap <= _EXACT * max(abs(planted.value), abs(problem.constant))
@@ -126,30 +123,19 @@ def within_budget(
     if within is None or found is None:
         return None
     is_stopped = plan.status is Status.STOPPED
-    solver = ListedSolver(problem, constraint, within, callback=None if is_stopped else callback, deadline=deadline)
+    told = None if is_stopped else callback
+    pricing = pricing_on(device, problem.cost)
+    solver = ListedSolver(problem, constraint, within, pricing, callback=told, deadline=deadline)
     solver.stopped = is_stopped
     start = (plan.rows, plan.cols, plan.mass)
     is_few = constraint.limits.most <= within.few * max(problem.shape)
     if (is_few or are_equal(problem)) and not is_stopped and applies(problem, within.width):
         if _MATCHING not in problem.memo:
-            problem.memo[_MATCHING] = best_matching(problem, how, within.matching, found)
+            problem.memo[_MATCHING] = best_matching(problem, how, within.matching, found, device)
         start = problem.memo[_MATCHING]
     solver.begin(*start)
-    solver.refine(found.bound, 0.0 if gap_tol is None else gap_tol)
+    solver.refine(found.bound, within.close if gap_tol is None else gap_tol)
     return solver.outcome()
-
-
-def _from_device(problem: Problem, how: effort.Prices, device: Any, gap_tol: float | None) -> Prices:
-    """Prices that a GPU finds; it goes on itself where a gap is asked for."""
-    try:
-        from .prices.device import prices as on_device  # PyTorch takes long to import
-    except ImportError as err:
-        raise _checks.missing("device needs PyTorch", "torch") from err
-    found = on_device(problem, how.on_device, device, gap_tol=gap_tol)
-    alpha, beta, rows, cols, mass = (
-        each.cpu().numpy() for each in (found.alpha, found.beta, found.rows, found.cols, found.mass)
-    )
-    return Prices(alpha, beta, found.bound, rows, cols, mass)
 
 
 def _pivoted(

@@ -10,6 +10,7 @@ from sparsetransport import effort
 from sparsetransport.budgets import as_matroid
 from sparsetransport.engine.room import Constraint
 from sparsetransport.forest.listed_solver import ListedSolver
+from sparsetransport.geometry.pricing import Pricing
 from sparsetransport.plan import nothing
 from sparsetransport.result import Status
 
@@ -32,7 +33,8 @@ def some_problem(seed=0, m=80, n=70):
 
 
 def solver_of(problem, budget, **options):
-    return ListedSolver(problem, Constraint(as_matroid(budget), problem.shape), effort.Listed(), **options)
+    constraint, pricing = Constraint(as_matroid(budget), problem.shape), Pricing(problem.cost)
+    return ListedSolver(problem, constraint, effort.Listed(), pricing, **options)
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

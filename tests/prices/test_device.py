@@ -8,7 +8,7 @@ spawn = pytest.importorskip("torch.multiprocessing").spawn
 
 import sparsetransport as st  # noqa: E402
 from sparsetransport.effort import DevicePrices  # noqa: E402
-from sparsetransport.prices import device  # noqa: E402
+from sparsetransport.prices import device, device_pricing  # noqa: E402
 
 HOW = DevicePrices(coarsest=30, iterations=60, begin=(30.0, 3.0, 0.3))
 
@@ -77,8 +77,8 @@ def test_other_problems_are_refused():
 def test_too_little_memory_is_said_before_any_work(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**30, 2**34))
     with pytest.raises(MemoryError, match=r"1\.0 GiB free, and 2,000,000 points in 2 dimensions take about"):
-        device.require_memory(torch.device("cuda"), 2_000_000, 2)
-    device.require_memory(torch.device("cuda"), 1000, 2)
+        device_pricing.require_memory(torch.device("cuda"), 2_000_000, 2)
+    device_pricing.require_memory(torch.device("cuda"), 1000, 2)
 
 
 def _one_process(rank, world, port, folder):
@@ -97,8 +97,8 @@ def test_two_processes_share_the_rows(tmp_path, free_port):
     alone = device.prices(clouds(90, 70), HOW, "cpu")
     assert together.bound == pytest.approx(alone.bound, rel=1e-6)
     assert together.value == pytest.approx(alone.value, rel=1e-6)
-    order = np.lexsort((together.cols, together.rows))
-    assert (together.rows[order] == alone.rows).float().mean() > 0.99 if len(order) == len(alone.rows) else False
+    links = [set(zip(each.rows.tolist(), each.cols.tolist(), strict=True)) for each in (together, alone)]
+    assert len(links[0] & links[1]) > 0.99 * len(links[0] | links[1])
 
 
 @pytest.fixture
@@ -116,3 +116,26 @@ def test_cpu_and_gpu_agree():
     here, there = (device.prices(problem, DevicePrices(), where) for where in ("cpu", "cuda"))
     assert there.bound == pytest.approx(here.bound, rel=1e-4)
     assert there.value == pytest.approx(here.value, rel=1e-4)
+
+
+def test_it_tells_of_every_stage_and_stops_when_told_to():
+    problem, told = clouds(150, 120), []
+
+    def tell(value, row, col, links):
+        told.append(value)
+        assert 0 <= row < 150
+        assert 0 <= col < 120 <= links
+        return len(told) == 2
+
+    whole, short = device.prices(problem, HOW, "cpu"), device.prices(problem, HOW, "cpu", tell=tell)
+    assert len(told) == 2
+    assert short.bound <= whole.value
+    assert (problem.cost.rows(0, 150) - short.alpha.numpy()[:, None] - short.beta.numpy()).min() >= -1e-12
+
+
+def test_neighbours_on_the_curve_are_near_each_other():
+    points = torch.rand(4096, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    order = device_pricing.along_a_curve(points)
+    assert (order.sort().values == torch.arange(4096)).all()
+    apart = (points[order][1:] - points[order][:-1]).norm(dim=1)
+    assert float(apart.median()) < 2.0 / 64.0

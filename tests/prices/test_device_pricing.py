@@ -7,6 +7,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+import sparsetransport as st  # noqa: E402
+from sparsetransport.geometry.pricing import Pricing  # noqa: E402
 from sparsetransport.prices import device_pricing as pricing  # noqa: E402
 
 
@@ -53,3 +55,19 @@ def test_points_in_single_precision_are_told_from_others():
     points = torch.tensor([[0.5, 0.25]], dtype=torch.float64)
     assert pricing.Cloud.of(points).is_exact
     assert not pricing.Cloud.of(points / 3.0).is_exact
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_it_prices_costs_as_the_cpu_does(d):
+    rng = np.random.default_rng(d)
+    x, y, beta = 1e3 * rng.normal(size=(40, d)), 1e3 * rng.normal(size=(30, d)) + 7.0, 1e3 * rng.normal(size=30)
+    cost = st.Problem.from_points(x, y, kernels=st.Delta(), lazy=True, normalize_cost=True).cost
+    here, there = Pricing(cost), pricing.DevicePricing(cost, "cpu")
+    for each in ("rows", "columns"):
+        prices = beta / 1e6 if each == "rows" else rng.normal(size=40) / 1e3
+        (value, index), (other, theirs) = (getattr(one, each)(prices, 3) for one in (here, there))
+        assert (index == theirs).all()
+        np.testing.assert_allclose(other, value, rtol=1e-11, atol=1e-12)
+        assert (other[:, 0] <= value[:, 0]).all(), "a bound that is made of it is one"
+        limit = np.median(value[:, 1]) * np.ones(len(value))
+        assert (getattr(there, each)(prices, 3, below=limit)[1] == getattr(here, each)(prices, 3, below=limit)[1]).all()

@@ -7,6 +7,8 @@ one more coordinate. So the prices of a problem with these points, and equal mas
 a matching that is the best of them, or nearly, is found there.
 """
 
+from typing import Any
+
 import numpy as np
 
 from .. import effort
@@ -14,8 +16,9 @@ from .._checks import Floats, Ints
 from ..geometry import _entries
 from ..geometry.kernels import Delta
 from ..geometry.pricing import Pricing
+from ..prices.anywhere import prices_on, pricing_on
 from ..prices.graph import Graph, graph_of, lists_by_row
-from ..prices.levels import Level, Prices, ascend, prices, typical
+from ..prices.levels import Level, Prices, ascend, typical
 from ..problem import Problem
 from .assignment import matched
 
@@ -32,14 +35,17 @@ def are_equal(problem: Problem) -> bool:
     return not (np.ptp(problem.a) or np.ptp(problem.b))
 
 
-def best_matching(problem: Problem, how: effort.Prices, count: int, known: Prices) -> tuple[Ints, Ints, Floats]:
+def best_matching(
+    problem: Problem, how: effort.Prices, count: int, known: Prices, device: Any = None
+) -> tuple[Ints, Ints, Floats]:
     """The links of a matching, and their masses; ``known`` are the prices of the problem itself."""
     weight_a, weight_b = problem.unbalanced
-    pricing, found = Pricing(problem.cost), known
+    sought, found = problem, known
     if not are_equal(problem):
-        lifted = _lifted(problem, 4.0 * weight_a * weight_b / (weight_a + weight_b))
-        pricing = Pricing(lifted.cost)
-        found = prices(lifted, how, pricing)
+        sought = _lifted(problem, 4.0 * weight_a * weight_b / (weight_a + weight_b))
+    pricing = pricing_on(device, sought.cost)
+    if sought is not problem:
+        found = prices_on(device, sought, how, pricing)
     by_col = lists_by_row(pricing.columns(found.alpha, count)[1])[::-1]
     graph = graph_of(problem.shape, lists_by_row(pricing.rows(found.beta, count)[1]), by_col, (found.rows, found.cols))
     mass = 2.0 * weight_a * problem.a[graph.row] + 2.0 * weight_b * problem.b[graph.col]

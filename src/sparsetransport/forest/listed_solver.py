@@ -29,13 +29,14 @@ class ListedSolver(TreeSolver):
         problem: Problem,
         constraint: Constraint,
         how: effort.Listed,
+        pricing: Pricing,
         *,
         callback: Callback | None = None,
         deadline: float = np.inf,
     ) -> None:
         empty = Outcome(*nothing(), Status.PRICED, (), Record(), True)
         super().__init__(problem, constraint, empty, effort.DEFAULT.tuning, tol=EXACT, callback=callback)
-        self.how, self.pricing, self.deadline = how, Pricing(problem.cost), deadline
+        self.how, self.pricing, self.deadline = how, pricing, deadline
         self.keys = np.zeros(0, np.int64)  # of the pairs on the last lists
         self.lists = lists_of(self.pricing, self.keys)
 

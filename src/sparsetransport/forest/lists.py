@@ -14,7 +14,7 @@ from .._numba.borrowed import by_address
 from .._numba.compiling import compiled
 from ..engine.room import Room, count, has_capacity
 from ..geometry.pricing import Pricing
-from ..prices.graph import lists_by_row
+from ..prices.graph import distinct, lists_by_row
 from .trees import Forest, insert, settle
 
 Flags = NDArray[np.bool_]
@@ -35,7 +35,7 @@ class Lists(NamedTuple):
 def lists_of(pricing: Pricing, keys: Ints) -> Lists:
     """Lists of pairs, each given as row times columns plus column; forbidden ones are left out."""
     m, n = pricing.cost.shape
-    rows, cols = np.divmod(np.unique(keys), n)
+    rows, cols = np.divmod(distinct(keys), n)
     cost = pricing.entries(rows, cols)
     allowed = np.isfinite(cost)
     rows, cols, cost = rows[allowed], cols[allowed] + m, cost[allowed]

@@ -9,7 +9,6 @@ adds up what columns get. Prices are the same everywhere.
 """
 
 import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,11 +16,11 @@ import torch
 from torch import Tensor
 
 from ..effort import DevicePrices
+from ..geometry.pricing import Pricing
 from ..problem import Problem
 from .device_ascent import Pairs, Shard, ascend
-from .device_pricing import Cloud, price
-
-_BASE, _A_POINT, _A_COORDINATE = 3 << 28, 1600, 20  # bytes, measured at 100,000 and a million points
+from .device_pricing import Cloud, along_a_curve, both_clouds, in_single_range, price, require_memory
+from .levels import Tell
 
 
 class Found(NamedTuple):
@@ -158,18 +157,14 @@ class Watch:
         now = time.perf_counter()
         self.seconds[name], self.last = self.seconds.get(name, 0.0) + now - self.last, now
 
-    def is_over(self) -> bool:
-        """True if the time limit has passed."""
-        if self.limit is None:
-            return False
-        over = torch.tensor([float(time.perf_counter() - self.start > self.limit)], device=self.device)
-        if self.processes.group is not None:
-            torch.distributed.broadcast(over, torch.distributed.get_global_rank(self.processes.group, 0))
-        return bool(over.item())
-
-
-Tell = Callable[[float, float], bool]
-"""Told of the objective of a plan and of a bound; true stops the ascent."""
+    def is_over(self, is_told: bool) -> bool:
+        """True if the first process was told to stop, or its time limit has passed."""
+        over = is_told or (self.limit is not None and time.perf_counter() - self.start > self.limit)
+        if self.processes.group is None:
+            return over
+        shared = torch.tensor([float(over)], device=self.device)
+        torch.distributed.broadcast(shared, torch.distributed.get_global_rank(self.processes.group, 0))
+        return bool(shared.item())
 
 
 def prices(
@@ -183,40 +178,25 @@ def prices(
     group: Any = None,
 ) -> Found:
     """Prices of a problem with squared distances between points and `Delta` kernels, found on a device."""
-    cost, device = problem.cost.compiled, torch.device(device)
+    device = torch.device(device)
     if not (problem.cost.is_squared and problem.has_trees and problem.is_plain):
         raise ValueError("device must be None unless costs are squared distances, kernels Delta() and reg 0")
-    sides = -0.5 * cost.x[:, :-2], np.ascontiguousarray(cost.y[:-2].T)
+    sides, unit = in_single_range(*Pricing(problem.cost).points)
     require_memory(device, sum(problem.shape), sides[0].shape[1])
-    largest = max(float(np.abs(side).max(initial=0.0)) for side in sides)
-    unit = 2.0 ** np.frexp(largest)[1] if largest else 1.0  # so that no square leaves single precision
-    scale = cost.scale * unit * unit
+    scale = problem.cost.compiled.scale * unit * unit
     found = find_prices(
-        tuple(torch.from_numpy(side / unit).to(device) for side in sides),  # type: ignore[arg-type]
+        tuple(torch.from_numpy(side).to(device) for side in sides),  # type: ignore[arg-type]
         tuple(torch.tensor(mass, device=device) for mass in (problem.a, problem.b)),  # type: ignore[arg-type]
         (problem.unbalanced[0] / scale, problem.unbalanced[1] / scale),
         how,
         gap_tol=gap_tol,
         time_limit=time_limit,
-        tell=None if tell is None else lambda value, bound: tell(value * scale, bound * scale),
+        tell=None if tell is None else lambda value, *link: tell(value * scale, *link),
         group=group,
     )
     return found._replace(
         alpha=found.alpha * scale, beta=found.beta * scale, bound=found.bound * scale, value=found.value * scale
     )
-
-
-def require_memory(device: torch.device, points: int, dimensions: int) -> None:
-    """Raise an error, before any work, if a GPU has too little memory for so many points of both sides."""
-    if device.type != "cuda":
-        return
-    free, _ = torch.cuda.mem_get_info(device)
-    needed = _BASE + points * (_A_POINT + _A_COORDINATE * dimensions)
-    if needed > free:
-        raise MemoryError(
-            f"device={str(device)!r} has {free / 2**30:.1f} GiB free, and {points:,} points in {dimensions} dimensions "
-            f"take about {needed / 2**30:.1f} GiB: share the rows among several GPUs, or leave device out"
-        )
 
 
 def find_prices(
@@ -236,10 +216,10 @@ def find_prices(
     """
     processes, device = Processes(group), points[0].device
     watch = Watch(processes, time_limit, device)
-    middle = points[1].mean(0, keepdim=True) if points[1].shape[1] > 3 else torch.zeros_like(points[1][:1])
-    left, right = (
-        Side(Cloud.of(p - middle), mass, weight) for p, mass, weight in zip(points, masses, weights, strict=True)
-    )
+    order = [along_a_curve(side) for side in points]  # neighbours side by side, since memory is slow
+    x, y = (side[at] for side, at in zip(points, order, strict=True))
+    wanted = (mass[at] for mass, at in zip(masses, order, strict=True))
+    left, right = (Side(*side) for side in zip(both_clouds(x, y), wanted, weights, strict=True))
     levels, drawn = [Level.of(left, right, processes)], np.random.default_rng(how.seed)
     while (size := max(levels[-1].left.cloud.size, levels[-1].right.cloud.size)) > how.coarsest:
         coarse = []
@@ -259,23 +239,25 @@ def find_prices(
         beta = level.right.capped(price(level.right.cloud, before.left.cloud, alpha).least)
         watch.note("pricing")
         is_last = not levels
-        stage = _climb(level, beta, how, watch, gap_tol if is_last else None, tell if is_last else None)
+        told = _in_order(tell, order) if is_last else None
+        stage = _climb(level, beta, how, watch, gap_tol if is_last else None, told)
     alpha = level.alpha(stage.beta, proven=True)
     used = stage.mass > 0.0
     mine, size = stage.pairs.rows[used] + level.shard.first, int(used.sum())
     rows, cols, mass = _together((mine, stage.pairs.cols[used].long(), stage.mass[used]), size, processes)
-    found = Found(
-        level.shard.gather(alpha, level.left.cloud.size),
-        stage.beta,
-        level.bound(alpha, stage.beta),
-        level.value(stage.pairs, stage.mass),
-        rows,
-        cols,
-        mass,
-        watch.seconds,
-    )
+    alphas, beta = torch.empty_like(level.left.mass), torch.empty_like(stage.beta)
+    alphas[order[0]], beta[order[1]] = level.shard.gather(alpha, level.left.cloud.size), stage.beta
+    bound, value = level.bound(alpha, stage.beta), level.value(stage.pairs, stage.mass)
+    found = Found(alphas, beta, bound, value, order[0][rows], order[1][cols], mass, watch.seconds)
     watch.note("proof")
     return found
+
+
+def _in_order(tell: Tell | None, order: list[Tensor]) -> Tell | None:
+    """Tell of pairs in the order of the problem."""
+    if tell is None:
+        return None
+    return lambda value, row, col, links: tell(value, int(order[0][row]), int(order[1][col]), links)
 
 
 def _together(parts: tuple[Tensor, Tensor, Tensor], size: int, processes: Processes) -> tuple[Tensor, Tensor, Tensor]:
@@ -353,20 +335,26 @@ def _climb(
         latest = pairs, mass
         old = pairs.key[mass > 0.0]
         watch.note("ascent")
-        if done >= len(how.stages):
-            value = level.value(pairs, mass)
+        value = level.value(pairs, mass)
+        is_over = watch.is_over(tell is not None and _is_stop(tell, value, level, pairs, mass))
+        if is_over or done >= len(how.stages):
             bound = level.bound(level.alpha(beta), beta)
             if bound < highest:
                 beta = safest
             watch.note("pricing")
-            if tell is not None and tell(value, max(bound, highest)):
+            if is_over or gap_tol is None or value - max(bound, highest) <= gap_tol * abs(value):
                 break
-            if gap_tol is None or value - max(bound, highest) <= gap_tol * abs(value):
-                break
-        if watch.is_over() and done >= len(how.stages) - 1:
-            break
     assert latest is not None
     return Stage(beta, *latest)
+
+
+def _is_stop(tell: Tell, value: float, level: Level, pairs: Pairs, mass: Tensor) -> bool:
+    """Tell of a plan and its heaviest link: true stops the ascent."""
+    if not mass.numel():
+        return False
+    heaviest = int(mass.argmax())
+    row, col = level.shard.first + int(pairs.rows[heaviest]), int(pairs.cols[heaviest])
+    return tell(value, row, col, int((mass > 0.0).sum()))
 
 
 def _ascended(

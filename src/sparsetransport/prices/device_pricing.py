@@ -18,8 +18,13 @@ the order of their sums. The parts of columns are added to the prices, those of 
 import importlib.util
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from .._checks import Floats, Ints
+from ..geometry.matrices import Cost
+from ..geometry.pricing import Pricing
 
 SINGLE = 2.0**-24  # the unit of rounding
 _DOUBLE = 2.0**-53
@@ -27,6 +32,8 @@ _BY_DIFFERENCES = 3  # dimensions up to which differences are squared
 _MOST_DIMENSIONS = 256  # that a tile of points may have in the Triton kernel
 _BLOCK = 1 << 24  # entries that are in memory at a time
 _ROWS = 1 << 18  # rows of a launch
+_BASE, _A_POINT, _A_COORDINATE = 3 << 28, 1600, 20  # bytes that prices take, seen at 100,000 and a million points
+_CURVE = 20  # bits of a coordinate
 _LANES_FROM = 20_000  # columns; fewer are compared directly
 
 
@@ -74,6 +81,74 @@ class Cloud(NamedTuple):
             apart = self.points[rows[part]] - other.points[cols[part]]
             out[part] = (apart * apart).sum(1)
         return out
+
+
+class DevicePricing(Pricing):
+    """Rows and columns of squared distances, priced on a device.
+
+    Of each row come the columns that are about the cheapest. The first value is proven: no pair is below it, and its
+    own pair may be above it by what rounding may hide.
+    """
+
+    def __init__(self, cost: Cost, device: Any) -> None:
+        super().__init__(cost)
+        require_memory(torch.device(device), sum(cost.shape), self.points[0].shape[1])
+        (x, y), self._unit = in_single_range(*self.points)
+        self._clouds = both_clouds(torch.from_numpy(x).to(device), torch.from_numpy(y).to(device))
+
+    def _least(self, prices: Floats, k: int, axis: int, below: Floats | None) -> tuple[Floats, Ints]:
+        near, far = self._clouds[axis], self._clouds[1 - axis]
+        scale = self.cost.compiled.scale * self._unit**2
+        reduced = torch.from_numpy(prices / scale).to(near.points.device)
+        found = price(near, far, reduced, k, proven=True)
+        k = found.cols.shape[1]
+        rows = torch.arange(near.size, device=reduced.device).repeat_interleave(k)
+        values = near.costs(rows, far, found.cols.flatten()).reshape(-1, k) - reduced[found.cols]
+        values, order = values.sort(1)
+        values[:, 0] = torch.minimum(values[:, 0], found.least)
+        value, index = (values * scale).cpu().numpy(), found.cols.gather(1, order).cpu().numpy()
+        if below is not None:
+            index[value >= below[:, None]] = -1
+            value[index < 0] = np.inf
+        return value, index
+
+
+def require_memory(device: torch.device, points: int, dimensions: int) -> None:
+    """Raise an error, before any work, if a GPU has too little memory for so many points of both sides."""
+    if device.type != "cuda":
+        return
+    free, _ = torch.cuda.mem_get_info(device)
+    needed = _BASE + points * (_A_POINT + _A_COORDINATE * dimensions)
+    if needed > free:
+        raise MemoryError(
+            f"device={str(device)!r} has {free / 2**30:.1f} GiB free, and {points:,} points in {dimensions} dimensions "
+            f"take about {needed / 2**30:.1f} GiB: share the rows among several GPUs, or leave device out"
+        )
+
+
+def in_single_range(x: Floats, y: Floats) -> tuple[tuple[Floats, Floats], float]:
+    """Points divided by a power of two, so that no square leaves the range of single precision; and that power."""
+    largest = max(float(np.abs(side).max(initial=0.0)) for side in (x, y))
+    unit = float(2.0 ** np.frexp(largest)[1]) if largest else 1.0
+    return (x / unit, y / unit), unit
+
+
+def both_clouds(x: Tensor, y: Tensor) -> tuple[Cloud, Cloud]:
+    """The points of both sides; around zero where matrix products would round more elsewhere."""
+    middle = y.mean(0, keepdim=True) if y.shape[1] > _BY_DIFFERENCES else torch.zeros_like(y[:1])
+    return Cloud.of(x - middle), Cloud.of(y - middle)
+
+
+def along_a_curve(points: Tensor) -> Tensor:
+    """An order in which points near each other follow one another: along the Z-curve of their widest coordinates."""
+    widest = points.var(0, correction=0).topk(min(points.shape[1], _BY_DIFFERENCES)).indices
+    low, high = points[:, widest].amin(0), points[:, widest].amax(0)
+    cells = ((points[:, widest] - low) / (high - low).clamp(min=1e-300) * (2**_CURVE - 1)).long()
+    code = torch.zeros_like(cells[:, 0])
+    for bit in range(_CURVE):
+        for axis in range(len(widest)):
+            code |= ((cells[:, axis] >> bit) & 1) << (bit * len(widest) + axis)
+    return code.argsort(stable=True)
 
 
 class Priced(NamedTuple):
