@@ -166,9 +166,9 @@ class DevicePrices:
     shrink: int = 8  # times fewer points from one level to the next
     lists: int = 16  # pairs of every row and column on the lists
     begin: tuple[float, ...] = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)  # smoothing, of the typical size, at first,
-    stages: tuple[float, ...] = (1.0, 0.1)  # and at every other level
+    stages: tuple[float, ...] = (1.0, 0.3, 0.1)  # and at every other level
     iterations: int = 100  # of a stage
-    proximal: int = 3  # stages that take the smoothing off again,
+    proximal: int = 4  # stages that take the smoothing off again,
     refining: int = 60  # iterations of each,
     rounds: int = 10  # with new lists, at the most: more than once where the gap asked for is not reached
     newton: int = 7  # steps of Newton's method for the price of a row,
