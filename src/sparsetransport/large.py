@@ -117,7 +117,7 @@ def within_budget(
 ) -> Outcome | None:
     """A plan within a budget that counts links; None if the effort says that such plans are sought without prices."""
     within, most, (m, n), close = how.budgets, constraint.limits.most, problem.shape, gap_tol
-    if most < m + n:
+    if most < m + n - 1:  # what a forest may have
         if within is None or most * m * n < within.above:
             return None
         how, close = replace(how, rounds=within.pivots), None
