@@ -34,6 +34,7 @@ NAMES = [
     "spread",
     "inner",
     "large",
+    "hard_data",
     "kernels",
     "batch",
     "shared",

@@ -181,6 +181,7 @@ ALLOWED = {
         **dict.fromkeys(["_NEW", "_REACHED", "_DONE"], CODES),
     },
     "forest/crossover.py": {"_LEAST": ROUNDING},
+    "forest/listed_simplex.py": {"_CHUNK": PAUSES},
     "forest/listed_solver.py": {"_OPERATIONS": PAUSES},
     "forest/local_search.py": {"_CUT": CODES},
     "forest/tree_solver.py": {"_OPERATIONS": PAUSES, "_LEAST": ROUNDING, "_EXACT_ENOUGH": ROUNDING, "_DRAWS": LAYOUT},

@@ -61,6 +61,51 @@ def test_a_gap_that_is_asked_for_is_reached():
     np.testing.assert_allclose(result.value, st.solve_sample(*problem, kernels=st.Delta()).value, rtol=2e-7)
 
 
+HARD = {
+    "far clusters": lambda rng: rng.integers(0, 5, (600, 1)) * 100.0 + rng.normal(size=(600, 2)),
+    "heavy tails": lambda rng: rng.standard_t(1.5, size=(600, 2)),
+    "a line": lambda rng: rng.normal(size=(600, 1)),
+    "equal points": lambda rng: rng.normal(size=(60, 2))[rng.integers(0, 60, 600)],
+}
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("share", [1.0, 3.0])
+@pytest.mark.parametrize("kind", HARD)
+def test_hard_data_is_certified(kind, share, lazy):
+    rng = np.random.default_rng(7)
+    x, y = HARD[kind](rng), HARD[kind](rng) + 0.3
+    result = by_prices(x, y, np.ones(600), np.full(600, share), lazy=lazy)
+    assert result.relative_gap <= 1e-4
+    assert result.status in (Status.PRICED, Status.OPTIMAL)
+    if share == 1.0:
+        closer = by_prices(x, y, np.ones(600), np.ones(600), lazy=lazy, gap_tol=1e-8)
+        assert closer.relative_gap <= 1e-8
+        best = st.solve_sample(x, y, np.ones(600), np.ones(600), kernels=st.Delta()).value
+        np.testing.assert_allclose(closer.value, best, rtol=1e-7)
+
+
+def test_forbidden_pairs_and_a_single_point():
+    x, y, a, b = points(200, 150)
+    cost = ((x[:, None] - y[None]) ** 2).sum(2)
+    cost[np.random.default_rng(1).random(cost.shape) < 0.5] = np.inf
+    result = st.solve(cost, a, b, effort=PRICED, gap_tol=1e-8)
+    np.testing.assert_allclose(result.value, st.solve(cost, a, b).value, rtol=1e-7)
+    assert np.isfinite(cost[result.rows, result.cols]).all()
+    assert by_prices(*points(300, 1), gap_tol=1e-8).relative_gap <= 1e-8
+
+
+def test_rounds_of_the_simplex_end_with_the_callback_and_the_time():
+    rng = np.random.default_rng(7)
+    x, y = (HARD["far clusters"](rng) for _ in range(2))
+    told = []
+    by_prices(x, y, callback=told.append)
+    stages = len(effort.Prices().stages) + effort.Prices().proximal
+    assert len(told) > stages, "rounds are told of, too"
+    stopped = by_prices(x, y, callback=lambda step: step.number == len(told) - 2)
+    assert stopped.status is Status.STOPPED
+
+
 def test_who_goes_by_prices():
     small = st.Problem.from_points(*points(20, 20), kernels=st.Delta())
     assert not is_large(small, st.DEFAULT)

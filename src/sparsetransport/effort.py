@@ -221,9 +221,10 @@ class Prices:
     fall: float = 2e-3  # of the objective: prices whose dual value falls by more ran away
     reach: float = 4.0  # how far prices may move then, in widths of a list
     seed: int = 0  # of the points of coarser levels
-    pivots: int = 2  # pairs of every row and column that may replace links of the plan, in a round,
-    rounds: int = 6  # of these at the most,
-    more_rounds: int = 100  # or so many where ``gap_tol`` asks for them,
+    pivots: int = 8  # pairs of every row and column that may replace links of the plan, in a round,
+    kept: int = 16  # and so many a point, of either side, that stay from earlier rounds
+    operations: float = 1e9  # of the network simplex in a round, at the most
+    rounds: int = 60  # of these, at the most,
     close: float = 1e-4  # or until the certified relative gap is below this
     budgets: Listed | None = Listed()  # for budgets of fewer links; None: those are solved without prices
     on_device: DevicePrices = DevicePrices()  # what a GPU does in place of the above

@@ -1,7 +1,7 @@
 """Plans of large problems with `Delta` kernels and no ``reg``, from their dual prices.
 
-The smoothed plan of the prices is taken to a forest. Rounds of pivots follow: pairs that would lower the objective at
-the potentials of the forest close cycles or join trees (see `forest.crossover`), and the potentials prove a bound.
+The smoothed plan of the prices is taken to a forest. Rounds of the network simplex follow, on lists of the pairs that
+are cheapest at the potentials of the forest (see `forest.listed_simplex`); the pass that finds them proves a bound.
 
 Where a budget does not allow that plan, a matching of the points, or what the budget leaves of the plan, grows and is
 made better by local search on trees, which looks at the pairs on short lists (see `forest.listed_solver`). The bound of
@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 
 from . import _checks, effort
-from ._checks import Floats, Ints
+from ._checks import Floats
 from .budgets import Pair
 from .effort import Effort
 from .engine.room import Constraint, fits
 from .forest.assigned import applies, are_equal, best_matching
 from .forest.crossover import Planted, on_forest
+from .forest.listed_simplex import ListedSimplex
 from .forest.listed_solver import ListedSolver
 from .geometry.pricing import Pricing
 from .plan import Callback, Outcome, Record, Step
 from .prices.anywhere import prices_on, pricing_on
-from .prices.levels import Prices
+from .prices.levels import Prices, Tell
 from .problem import Problem
 from .status import Status
 
@@ -89,7 +90,8 @@ def near_optimum(
     found = prices_on(device, problem, how, pricing, tell=tell, gap_tol=gap_tol, deadline=deadline)
     planted = on_forest(problem, found.rows, found.cols, found.mass)
     if not any(stopped):
-        planted, found = _pivoted(problem, how, pricing, planted, found, gap_tol, deadline)
+        close = how.close if gap_tol is None else min(gap_tol, how.close)
+        planted, found = _pivoted(problem, how, pricing, planted, found, close, deadline, tell)
     problem.memo[_KEY] = found._replace(rows=planted.rows, cols=planted.cols, mass=planted.mass)
     gap = planted.value - found.bound
     is_best = gap <= _EXACT * max(abs(planted.value), abs(problem.constant))
@@ -112,7 +114,7 @@ def within_budget(
 ) -> Outcome | None:
     """A plan within a budget that counts links; None if the effort says that such plans are sought without prices."""
     within, most, (m, n), close = how.budgets, constraint.limits.most, problem.shape, gap_tol
-    if most < m + n:
+    if most < m + n - 1:  # what a forest may have
         if within is None or most * m * n < within.above:
             return None
         how, close = replace(how, rounds=within.pivots), None
@@ -142,54 +144,54 @@ def _pivoted(
     problem: Problem,
     how: effort.Prices,
     pricing: Pricing,
-    best: Planted,
+    planted: Planted,
     found: Prices,
-    gap_tol: float | None,
+    close: float,
     deadline: float,
+    tell: Tell,
 ) -> tuple[Planted, Prices]:
-    """The plan after rounds of pivots, and the prices with the best bound."""
-    planted, close = best, how.close if gap_tol is None else min(gap_tol, how.close)
-    for _ in range(how.rounds if gap_tol is None else how.more_rounds):
-        if best.value - found.bound <= close * abs(best.value) or time.monotonic() > deadline:
-            break
+    """The plan after rounds of the network simplex on lists of pairs, and the prices with the best bound."""
+    if _is_close(planted, found, close):
+        return planted, found
+    simplex = ListedSimplex(problem, pricing, planted, how.kept)
+    simplex.list(pricing.rows(found.beta, how.pivots)[1], pricing.columns(found.alpha, how.pivots)[1])
+    for _ in range(how.rounds):
         by_row, by_col = pricing.rows(planted.beta, how.pivots), pricing.columns(planted.alpha, how.pivots)
-        alpha = np.minimum(2.0 * problem.unbalanced[0] * problem.a, by_row[0][:, 0])
-        bound = _dual(problem, alpha, planted.beta)
-        if bound > found.bound:
-            found = found._replace(alpha=alpha, beta=planted.beta, bound=bound)
-        rows, cols = _steepest(by_row, by_col, planted, problem.shape)
-        if not rows.size:
+        found = _better(problem, found, _capped(problem, 0, by_row[0]), planted.beta)
+        found = _better(problem, found, planted.alpha, _capped(problem, 1, by_col[0]))
+        if _is_close(planted, found, close):
             break
-        planted = on_forest(
-            problem,
-            np.concatenate([planted.rows, rows]),
-            np.concatenate([planted.cols, cols]),
-            np.concatenate([planted.mass, np.zeros(rows.size)]),
-        )
-        best = planted if planted.value < best.value else best
-    return best, found
+        simplex.list(by_row[1], by_col[1])
+        if not simplex.improve(how.operations, deadline):
+            break
+        planted = simplex.planted
+        if planted.mass.size and tell(planted.value, *_heaviest(planted), planted.mass.size):
+            break
+    return planted, found
 
 
-def _steepest(
-    by_row: tuple[Floats, Ints], by_col: tuple[Floats, Ints], planted: Planted, shape: tuple[int, int]
-) -> tuple[Ints, Ints]:
-    """The listed pairs that lower the objective, the steepest first."""
-    m, n = shape
-    key = np.concatenate(
-        [(np.arange(m)[:, None] * n + by_row[1]).ravel(), (by_col[1] * n + np.arange(n)[:, None]).ravel()]
-    )
-    slope = np.concatenate([(by_row[0] - planted.alpha[:, None]).ravel(), (by_col[0] - planted.beta[:, None]).ravel()])
-    helps = slope < -_EXACT * (np.abs(planted.alpha).max() + np.abs(planted.beta).max())
-    key, first = np.unique(key[helps], return_index=True)
-    order = np.argsort(slope[helps][first], kind="stable")
-    rows, cols = np.divmod(key[order], n)
-    return rows, cols
+def _is_close(planted: Planted, found: Prices, close: float) -> bool:
+    """True if the certified relative gap is as asked for."""
+    return planted.value - found.bound <= close * abs(planted.value)
 
 
-def _dual(problem: Problem, alpha: Floats, beta: Floats) -> float:
-    """The bound of prices without a pair below them."""
+def _heaviest(planted: Planted) -> Pair:
+    """The link with most mass."""
+    at = int(planted.mass.argmax())
+    return int(planted.rows[at]), int(planted.cols[at])
+
+
+def _capped(problem: Problem, side: int, least: Floats) -> Floats:
+    """The best prices of a side for those of the other one, from the least reduced costs."""
+    masses = problem.b if side else problem.a
+    return np.minimum(2.0 * problem.unbalanced[side] * masses, least[:, 0])
+
+
+def _better(problem: Problem, found: Prices, alpha: Floats, beta: Floats) -> Prices:
+    """Prices without a pair below them, if they prove more than others."""
     (a, b), (weight_a, weight_b) = (problem.a, problem.b), problem.unbalanced
-    return float(alpha @ (a - alpha / (4.0 * weight_a)) + beta @ (b - beta / (4.0 * weight_b)))
+    bound = float(alpha @ (a - alpha / (4.0 * weight_a)) + beta @ (b - beta / (4.0 * weight_b)))
+    return found._replace(alpha=alpha, beta=beta, bound=bound) if bound > found.bound else found
 
 
 def _outcome(problem: Problem, planted: Planted, status: Status) -> Outcome:

@@ -6,9 +6,12 @@ sums with the marginal errors takes time with a whole tree. So sums are kept unt
 links without mass; then all trees are balanced, and from there on each tree is when it is joined with another.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from .._checks import Floats, Ints
+from .._numba.borrowed import by_address
 from .._numba.codes import OPTIMAL, PAUSED
 from .._numba.compiling import compiled, part
 from ..engine.room import Constraint
@@ -44,6 +47,15 @@ def optimum(
         if effort[1] > _PIVOTS * points:
             return None
     return links(forest)
+
+
+@by_address
+class Listed(NamedTuple):
+    """Pairs by row that are looked at in place of all pairs."""
+
+    first: Ints  # (rows + 1,) where the pairs of a row begin
+    col: Ints  # as points
+    cost: Floats
 
 
 @compiled
@@ -102,6 +114,41 @@ def pivot(forest: Forest, trees: Rooted, tol: float, at: Ints, effort: Floats, l
     return OPTIMAL
 
 
+@compiled
+def pivot_listed(
+    forest: Forest, trees: Rooted, listed: Listed, tol: float, at: Ints, effort: Floats, limit: float
+) -> int:
+    """The same as `pivot` on the listed pairs alone."""
+    m, pairs = forest.rows, listed.col.size
+    together = max(int(m / np.sqrt(pairs + 1.0)), 1)  # rows: they have the square root of all pairs
+    while at[1] < m:
+        if effort[0] > limit:
+            return PAUSED
+        first, last = at[0], min(at[0] + together, m)
+        row, col = _steepest_listed(forest, listed, first, last, tol)
+        at[0], at[1] = last % m, at[1] + last - first
+        effort[0] += listed.first[last] - listed.first[first] + last - first
+        if col >= 0:
+            at[1], effort[1] = 0, effort[1] + 1.0
+            effort[0] += _enter(forest, trees, row, col, at)
+        elif at[1] >= m and at[2] > 0:
+            at[1:] = 0
+            effort[0] += _balance_all(forest, trees)
+    return OPTIMAL
+
+
+@part
+def _steepest_listed(forest: Forest, listed: Listed, first: int, last: int, tol: float) -> tuple[int, int]:
+    """Of the listed pairs of some rows the one that lowers the objective most for its mass; -1: none does."""
+    row, col, slope = -1, -1, -tol
+    for i in range(first, last):
+        for k in range(listed.first[i], listed.first[i + 1]):
+            found = listed.cost[k] - forest.potential[i] - forest.potential[listed.col[k]]
+            if found < slope:
+                row, col, slope = i, listed.col[k], found
+    return row, col
+
+
 @part
 def _steepest(forest: Forest, block: Floats, first: int, tol: float) -> tuple[int, int]:
     """Of some rows the pair that lowers the objective most for the mass that it gets; -1: none does."""
@@ -151,6 +198,12 @@ def begin(forest: Forest, trees: Rooted, rows: Ints, cols: Ints, mass: Floats) -
     """Begin with these links, each tree balanced."""
     insert_all(forest, rows, cols, mass)
     _balance_all(forest, trees)
+
+
+@compiled
+def balance(forest: Forest, trees: Rooted) -> int:
+    """Balance all trees: the points looked at, times four."""
+    return int(_balance_all(forest, trees))
 
 
 @part
