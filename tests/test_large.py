@@ -300,7 +300,7 @@ def test_a_device_gives_a_forest_that_its_bound_certifies():
     result = by_prices(*problem, device="cpu", how=ON_DEVICE)
     best = st.solve_sample(*problem, kernels=st.Delta()).value
     assert result.log["from_prices"]
-    assert result.lower_bound <= best <= result.value <= 1.02 * best
+    assert result.lower_bound <= best * (1 + 1e-12) <= result.value * (1 + 1e-9) <= 1.02 * best
     assert result.mass.size <= 219
     small = st.solve_sample(*problem, kernels=st.Delta(), device="cpu")
     assert small.value == pytest.approx(best, rel=1e-9), "small problems are solved on the CPU, exactly"
