@@ -1,8 +1,7 @@
 r"""From a plan with cycles to one on a forest, with the best masses on it: at most m + n - 1 links.
 
 Around a cycle of links mass can be moved without a change of any sum, in one of the two directions at no cost, until
-one of its links is empty. A pair that is not linked closes a cycle, too, or joins two trees: with masses of zero in the
-beginning such pairs are the pivots of the network simplex, each of which walks no more than the cycle.
+one of its links is empty. Where links come in the order of their points, cycles are short.
 
 The masses of a forest follow from its potentials by elimination (see `trees`): with :math:`\alpha_i + \beta_j = C_{ij}`
 on all links one unknown is left a tree, and masses are found from the leaves inwards. Where some are negative, their
