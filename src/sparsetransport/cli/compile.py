@@ -63,8 +63,9 @@ def _solve_again(*problems: Problem) -> None:
 
 
 def _solve_large(rng: np.random.Generator) -> None:
-    """Plans from dual prices: by trees of boxes, by products, and of a matrix."""
-    how = replace(DEFAULT, prices=replace(Prices(), above=0, coarsest=4))
-    for dimensions, lazy in ((2, True), (9, True), (2, False)):
+    """Plans from dual prices: by trees of boxes, by products, and of a matrix; rounds, and one cut short."""
+    prices = Prices(above=0, coarsest=4, close=-1.0)
+    for dimensions, lazy, operations in ((2, True, 1e9), (9, True, 1e9), (2, False, 0.0)):
         points = rng.random((12, dimensions)), rng.random((10, dimensions))
+        how = replace(DEFAULT, prices=replace(prices, operations=operations))
         solve(Problem.from_points(*points, kernels="delta", lazy=lazy), effort=how, gap_tol=1e-9)
