@@ -91,7 +91,7 @@ def test_a_certifier_is_made_when_it_is_first_needed():
 
 def test_a_result_of_a_batch_is_pickled_without_the_others():
     """As many bytes, but for a few, as the same result solved alone."""
-    costs = np.random.default_rng(0).random((300, 6, 5))
+    costs = np.random.default_rng(0).random((400, 6, 5))
     one = st.solve_batch(costs, budget=4, unbalanced=5.0)[17]
     alone = st.solve(costs[17], budget=4, unbalanced=5.0, effort="quick")
     sent, plain = pickle.dumps(one), pickle.dumps(alone)
